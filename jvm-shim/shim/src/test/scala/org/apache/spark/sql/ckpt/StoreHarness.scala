@@ -50,6 +50,9 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
   /** True if stores may load single key groups. */
   @volatile var byKeyGroup = false
 
+  /** Error of the number of rows in replies to `locate`. */
+  @volatile var rowsOff = 0L
+
   /** Changes a byte of a version's delta, counted from its end. */
   def damage(version: Long, fromEnd: Int): Unit = {
     val bytes = states(version).bytes
@@ -125,7 +128,7 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
       .put("operator", Operators.Aggregation)
       .put("base_due", baseDueOnLoad)
       .put("base_required", baseRequired)
-      .put("rows", states.get(request.path("version").asLong()).fold(0L)(_.rows))
+      .put("rows", states.get(request.path("version").asLong()).fold(0L)(_.rows) + rowsOff)
       .put("by_key_group", byKeyGroup)
     val numbering = header.putArray("key_group_factors")
     factors.foreach(numbering.add(_))

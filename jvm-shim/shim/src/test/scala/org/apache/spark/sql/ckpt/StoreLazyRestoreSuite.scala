@@ -115,6 +115,22 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
+  test("rows that were loaded by key group are loaded once more if their number is not that of the checkpoint") {
+    def bytesRead(rowsOff: Long): Long = {
+      var read = 0L
+      withState("restore" -> "eager") { h =>
+        h.coordinator.rowsOff = rowsOff
+        val store = h.open(2)
+        store.commit()
+        read = h.metrics(store)("ckptRestoredBytes")
+        assert(store.metrics.numKeys == Rows && contents(h, 3) == all)
+      }
+      read
+    }
+    val once = bytesRead(0)
+    assert(bytesRead(1) > once * 3 / 2)
+  }
+
   test("small states, unknown numbers of rows, and demands for a base make the start load everything") {
     def loadsAll(prepare: StoreHarness => Unit): Unit = withState() { h =>
       prepare(h)

@@ -10,6 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
+import java.util.Arrays
+
 /**
  * Map from 32-bit hashes to 32-bit values other than 0; a hash can have several. Callers compare the keys.
  *
@@ -43,9 +45,8 @@ private[backend] final class HashIndex(expected: Long) {
   init(expected)
 
   private def init(expected: Long): Unit = {
-    bits = 0
+    bits = bitsFor(expected)
     slotCount = 0
-    while (bits < MaxDepth && (expected >>> bits) > roomy(MaxSlots)) bits += 1
     val slots = roomFor(expected >>> bits)
     directory = new Array[Array[Long]](1 << bits)
     var i = 0
@@ -59,7 +60,7 @@ private[backend] final class HashIndex(expected: Long) {
   def bytes: Long = slotCount * 8 + directory.length * 4L
 
   /** Part with the entries of a hash. */
-  def part(hash: Int): Array[Long] = directory((hash >>> 1) >>> (31 - bits))
+  def part(hash: Int): Array[Long] = directory(partOf(hash, bits))
 
   /** Adds an entry; other entries may have its hash. */
   def insert(hash: Int, value: Int): Unit = {
@@ -76,25 +77,65 @@ private[backend] final class HashIndex(expected: Long) {
   def copyTo(entries: PendingEntries): Unit = {
     var i = 0
     while (i < directory.length) {
-      val slots = directory(i)
-      var j = 0
-      while (j < slots.length - 1) {
-        if (slots(j) != 0L) entries.add((slots(j) >>> 32).toInt, slots(j).toInt)
-        j += 1
-      }
-      i += 1 << (bits - depth(slots))
+      copy(directory(i), entries)
+      i += 1 << (bits - depth(directory(i)))
     }
   }
 
-  /** Replaces everything with these entries. */
-  def fill(entries: PendingEntries): Unit = {
-    init(entries.count)
-    val sorted = entries.takeSorted(bits)
+  private def copy(slots: Array[Long], entries: PendingEntries): Unit = {
     var i = 0
-    while (i < sorted.length) {
-      insert((sorted(i) >>> 32).toInt, sorted(i).toInt)
+    while (i < slots.length - 1) {
+      if (slots(i) != 0L) entries.add((slots(i) >>> 32).toInt, slots(i).toInt)
       i += 1
     }
+  }
+
+  /** Moves all entries to others, and keeps the room for as many. */
+  def moveTo(entries: PendingEntries): Unit = {
+    copyTo(entries)
+    var i = 0
+    while (i < directory.length) {
+      val slots = directory(i)
+      val d = depth(slots)
+      Arrays.fill(slots, 0L)
+      slots(slots.length - 1) = d.toLong << 32
+      i += 1 << (bits - d)
+    }
+  }
+
+  /**
+   * Replaces everything with these entries. Each part is filled right after it was made, while it is in the processor's
+   * cache.
+   */
+  def fill(entries: PendingEntries): Unit = {
+    val divided = entries.dividedBy(bitsFor(entries.count))
+    bits = divided.bits
+    slotCount = 0
+    directory = new Array[Array[Long]](1 << bits)
+    val tooMany = new PendingEntries(0)
+    var i = 0
+    while (i < directory.length) {
+      val n = divided.count(i)
+      val slots = newPart(roomFor(n), bits)
+      directory(i) = slots
+      if (n <= full(slots.length - 1)) {
+        placeAll(slots, divided.take(i), n)
+      } else {
+        divided.addTo(i, tooMany)
+      }
+      i += 1
+    }
+    // Of parts that must grow beyond their largest size, or split.
+    tooMany.foreach(insert)
+  }
+
+  private def placeAll(slots: Array[Long], entries: Array[Long], n: Int): Unit = {
+    var i = 0
+    while (i < n) {
+      place(slots, entries(i))
+      i += 1
+    }
+    slots(slots.length - 1) += n
   }
 
   /** Replaces the value of an existing entry. */
@@ -177,7 +218,7 @@ private[backend] final class HashIndex(expected: Long) {
     one(one.length - 1) += ones
     slotCount -= slots.length
     val span = 1 << (bits - d)
-    val first = ((hash >>> 1) >>> (31 - bits)) & ~(span - 1)
+    val first = partOf(hash, bits) & ~(span - 1)
     i = 0
     while (i < span) {
       directory(first + i) = if (i < span / 2) zero else one
@@ -187,7 +228,7 @@ private[backend] final class HashIndex(expected: Long) {
 
   private def replacePart(hash: Int, part: Array[Long]): Unit = {
     val span = 1 << (bits - depth(part))
-    val first = ((hash >>> 1) >>> (31 - bits)) & ~(span - 1)
+    val first = partOf(hash, bits) & ~(span - 1)
     var i = 0
     while (i < span) {
       directory(first + i) = part
@@ -244,6 +285,16 @@ private[backend] object HashIndex {
 
   /** Steps from one slot to another. */
   private def distance(from: Int, to: Int, capacity: Int): Int = if (to >= from) to - from else to - from + capacity
+
+  /** Upper bits of a hash that tell its part, for this many entries. */
+  def bitsFor(entries: Long): Int = {
+    var bits = 0
+    while (bits < MaxDepth && (entries >>> bits) > roomy(MaxSlots)) bits += 1
+    bits
+  }
+
+  /** Part of a hash by its upper bits. */
+  def partOf(hash: Int, bits: Int): Int = (hash >>> 1) >>> (31 - bits)
 
   /** Most entries of a part. */
   private def full(capacity: Int): Int = capacity / 4 * 3

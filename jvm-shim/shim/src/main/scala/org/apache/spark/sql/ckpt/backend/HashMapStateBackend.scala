@@ -332,16 +332,53 @@ final class HashMapStateBackend private[ckpt] (
       family.table.generation += 1
       family.table.beginChanges(0)
     }
-    var last: HashMapTable = null
-    var inBases = true
-    val sink: SegmentSink = (name: String, multiValue: Boolean) => {
-      if (last == null || last.name != name) {
-        last = restoredFamily(name, multiValue)
-        last.table.beginChanges(0)
-        if (inBases) last.table.beginLoad()
-      }
-      if (last.multiValue == multiValue) last.table else null
+    val opened = segments.toIndexedSeq
+    if (KeyGroupLoad.isUseful(opened)) loadByKeyGroup(target, opened, filter)
+    else loadOneByOne(target, opened, filter)
+    foldedFamilies.valuesIterator.foreach { family =>
+      family.table.endLoad()
+      family.table.compact(true)
+      family.table.endChanges()
     }
+    current = Loaded(target)
+  }
+
+  private def loadByKeyGroup(
+      target: StateVersion, segments: IndexedSeq[StateSegment], filter: RestoreFilter): Unit = {
+    val phases = new FamilyPhases
+    new KeyGroupLoad(segments, phases.sink, filter, target.version).load(_ => true, phases)
+  }
+
+  /** Key group after key group of all families, whichever have rows in it. */
+  private final class FamilyPhases extends KeyGroupPhases {
+    private var keyGroup = 0
+    private var inBases = false
+
+    val sink = new Restored({ table =>
+      table.beginLoad()
+      table.beginKeyGroup(keyGroup)
+      if (inBases) table.beginBases()
+    })
+
+    override def beginKeyGroup(keyGroup: Int): Unit = {
+      this.keyGroup = keyGroup
+      inBases = false
+      sink.forget()
+    }
+
+    override def beginBases(): Unit = {
+      inBases = true
+      tables.foreach(_.beginBases())
+    }
+
+    override def endKeyGroup(): Unit = tables.foreach(_.endKeyGroup())
+
+    private def tables: Iterator[StateTable] = foldedFamilies.valuesIterator.map(_.table)
+  }
+
+  private def loadOneByOne(target: StateVersion, segments: Seq[StateSegment], filter: RestoreFilter): Unit = {
+    var inBases = true
+    val sink = new Restored(table => if (inBases) table.beginLoad() else table.beginDeltas())
     val reader = new SegmentReader(sink, filter)
     segments.foreach { segment =>
       if (inBases && !segment.isBase) {
@@ -350,12 +387,27 @@ final class HashMapStateBackend private[ckpt] (
       }
       reader.load(segment, target.version)
     }
-    foldedFamilies.valuesIterator.foreach { family =>
-      family.table.endLoad()
-      family.table.compact(true)
-      family.table.endChanges()
+  }
+
+  /**
+   * Receiver of restored rows.
+   *
+   * @param begins called with a table whenever its rows follow those of another one
+   */
+  private final class Restored(begins: StateTable => Unit) extends SegmentSink {
+    private var last: HashMapTable = _
+
+    override def target(name: String, multiValue: Boolean): SegmentTarget = {
+      if (last == null || last.name != name) {
+        last = restoredFamily(name, multiValue)
+        last.table.beginChanges(0)
+        begins(last.table)
+      }
+      if (last.multiValue == multiValue) last.table else null
     }
-    current = Loaded(target)
+
+    /** Calls `begins` before the next rows, whichever they are. */
+    def forget(): Unit = last = null
   }
 
   private def restoredFamily(name: String, multiValue: Boolean): HashMapTable = {

@@ -161,29 +161,48 @@ private[backend] final class PendingRestore(
 
   /** Loads all blocks but those of the loaded key groups. */
   private def loadOthers(open: Int => StateSegment): Unit = {
-    val reader = new SegmentReader(sink, isExpected)
+    val opened = segments.keyGroups.indices.map(open)
     table.beginLoadMore()
-    var inBases = true
-    for (i <- segments.keyGroups.indices) {
-      val segment = open(i)
-      if (inBases && !segment.isBase) {
-        inBases = false
-        table.endLoad()
-      }
-      reader.start(segment)
-      var j = 0
-      while (j < segment.offsets.length) {
-        val group = segments.keyGroups(i)(j)
-        if (!loaded.get(group)) loadBlock(reader, j, group)
-        j += 1
-      }
+    if (KeyGroupLoad.isUseful(opened)) {
+      new KeyGroupLoad(opened, sink, _ => true, newest).load(!loaded.get(_), phases)
+    } else {
+      loadOneByOne(opened)
     }
     table.endLoad()
     done = true
   }
 
+  private object phases extends KeyGroupPhases {
+    override def beginKeyGroup(keyGroup: Int): Unit = {
+      checkOpen()
+      table.beginKeyGroup(keyGroup)
+    }
+
+    override def beginBases(): Unit = table.beginBases()
+
+    override def endKeyGroup(): Unit = table.endKeyGroup()
+  }
+
+  private def loadOneByOne(opened: IndexedSeq[StateSegment]): Unit = {
+    val reader = new SegmentReader(sink, isExpected)
+    var inBases = true
+    for (i <- opened.indices) {
+      if (inBases && !opened(i).isBase) {
+        inBases = false
+        table.endLoad()
+      }
+      reader.start(opened(i))
+      var j = 0
+      while (j < opened(i).offsets.length) {
+        val group = segments.keyGroups(i)(j)
+        if (!loaded.get(group)) loadBlock(reader, j, group)
+        j += 1
+      }
+    }
+  }
+
   private def loadBlock(reader: SegmentReader, index: Int, group: Int): Unit = {
-    if (closed) throw new TableRetiredException(family)
+    checkOpen()
     expected = group
     reader.loadBlock(index, newest)
   }
@@ -192,9 +211,11 @@ private[backend] final class PendingRestore(
   private var expected = 0
   private val isExpected: RestoreFilter = (group: Int) => group == expected
 
+  private def checkOpen(): Unit = if (closed) throw new TableRetiredException(family)
+
   private def loading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
     check()
-    if (closed) throw new TableRetiredException(family)
+    checkOpen()
     try {
       segments.reading(wanted) { open =>
         table.beginLateLoad()

@@ -31,9 +31,11 @@ final case class SegmentBytes(info: SegmentInfo, bytes: Array[Byte])
  * @param isBase base or delta
  * @param source source of its bytes
  * @param offsets start of each block to load, ascending, as positions in the source
+ * @param keyGroups key group of each block, if the segments may be loaded one key group at a time; else empty
  */
 final case class StateSegment(
     isBase: Boolean,
     source: ByteSource,
     offsets: Array[Long],
-    rows: RowFilter = RowFilter.All)
+    rows: RowFilter = RowFilter.All,
+    keyGroups: Array[Int] = Array.emptyIntArray)

@@ -26,7 +26,7 @@ import org.apache.spark.unsafe.Platform
  * Not thread-safe; only [[snapshot]]s may be read by another thread while the table changes.
  *
  * @param access access to records apart from the whole key
- * @param expected expected number of keys
+ * @param expected expected number of keys of a load
  * @param tier local disk below the memory; null if there is none
  */
 private[backend] final class StateTable(val access: KeyAccess, expected: Long, tier: LocalTier = null)
@@ -43,7 +43,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   /** Words of each record for its place in a prefix chain. */
   val linkWords: Int = if (chains == null) 0 else 1
 
-  private val index = new HashIndex(expected)
+  private var index = new HashIndex(0)
   private val space = new RecordSpace(this, tier)
   private[backend] val pages: RecordPages = space.pages
   private val eviction = space.eviction
@@ -54,8 +54,11 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       math.max(StateTable.LeastRecordsRead, tier.limit / 16 / math.max(1, tier.budget.accounts)))
   private val cursor = new EntryCursor
 
-  // Entries of the index while bases are loaded, else null.
+  // Entries of the index during a load, else null.
   private var loading: PendingEntries = _
+
+  // Changes of a key group while it is loaded, else null.
+  private var changes: KeyGroupChanges = _
   private var keys = 0L
   private var rawSize = 0L
 
@@ -86,6 +89,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   /** Bytes of memory. */
   def memoryBytes: Long = pages.bytes + pages.evictedMemoryBytes + pages.marks.bytes + index.bytes + space.bytes +
     (if (recordsRead == null) 0L else recordsRead.bytes) + Option(loading).fold(0L)(_.bytes) +
+    Option(changes).fold(0L)(_.bytes) +
     (if (chains == null) 0L else chains.bytes) + (if (order == null) 0L else order.bytes)
 
   /** Bytes of evicted pages. */
@@ -126,11 +130,14 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
    * If the table is empty: the keys that follow differ from each other, as those of bases do. No key is found until
    * [[endLoad]], which builds the index.
    */
-  def beginLoad(): Unit = if (keys == 0 && loading == null) loading = new PendingEntries
+  def beginLoad(): Unit = if (keys == 0 && loading == null) loading = new PendingEntries(expected)
+
+  /** If the table is empty: keys follow that may come several times. */
+  def beginDeltas(): Unit = if (keys == 0 && loading == null) index = new HashIndex(expected)
 
   /** The keys that follow differ from each other and from all others. As [[beginLoad]]. */
   def beginLoadMore(): Unit = {
-    loading = new PendingEntries
+    loading = new PendingEntries(count)
     index.copyTo(loading)
   }
 
@@ -143,10 +150,26 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     if (rest != null) rest.loadRest()
   }
 
+  /**
+   * During a load: the changes that follow are those of a key group by deltas, oldest first, until [[beginBases]]. No
+   * key of another group may come.
+   */
+  def beginKeyGroup(keyGroup: Int): Unit = if (loading != null) {
+    if (changes == null) changes = new KeyGroupChanges(this)
+    changes.begin(keyGroup)
+  }
+
+  /** The rows of the key group in bases follow, until [[endKeyGroup]]. Those that deltas have changed are left out. */
+  def beginBases(): Unit = if (changes != null) changes.beginBases()
+
+  /** All rows of the key group are there. */
+  def endKeyGroup(): Unit = if (changes != null) changes.end(loading)
+
   /** Makes the loaded keys findable. */
   def endLoad(): Unit = if (loading != null) {
     index.fill(loading)
     loading = null
+    changes = null
   }
 
   /** Evicts pages if too much memory is used, between two changes. Other threads may read meanwhile. */
@@ -189,7 +212,11 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   }
 
   /** Address of the record of a key, 0 if there is none. */
-  def find(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+  def find(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int =
+    find(index, hash, keyBase, keyOffset, keyLength)
+
+  /** Address of the record of a key by an index of records of this table, 0 if there is none. */
+  private[backend] def find(index: HashIndex, hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
     val slots = index.part(hash)
     var i = HashIndex.home(hash, slots)
     var found = 0
@@ -247,7 +274,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       valueOffset: Long,
       valueLength: Int): Unit = {
     val address = write(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
-    if (loading == null) index.insert(hash, address) else loading.add(hash, address)
+    indexNew(hash, address)
     keys += 1
     rawSize += keyLength.toLong + valueLength
     if (chains != null) {
@@ -256,6 +283,11 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       order.insert(encoder.encode(keyBase, keyOffset, keyLength), address)
     }
   }
+
+  private def indexNew(hash: Int, address: Int): Unit =
+    if (loading == null) index.insert(hash, address)
+    else if (changes != null && changes.areOpen) changes.index.insert(hash, address)
+    else loading.add(hash, address)
 
   /** Replaces the value of an existing key, in place if it takes the same number of words and no snapshot has it. */
   def update(hash: Int, address: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
@@ -319,7 +351,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       keyOffset: Long,
       keyLength: Int,
       valueLength: Int): Unit = {
-    index.delete(hash, address)
+    (if (isChanging) changes.index else index).delete(hash, address)
     keys -= 1
     rawSize -= keyLength.toLong + valueLength
     if (chains != null) {
@@ -340,10 +372,13 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       valueOffset: Long,
       valueLength: Int): Unit = {
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
-    val address = if (loading == null) find(hash, keyBase, keyOffset, keyLength) else 0
+    val address =
+      if (isChanging) changes.find(hash, keyBase, keyOffset, keyLength)
+      else if (loading != null) 0
+      else find(hash, keyBase, keyOffset, keyLength)
     if (address == 0) {
       insert(hash, keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
-    } else {
+    } else if (!isChanging || changes.replaces(address)) {
       update(hash, address, valueBase, valueOffset, valueLength)
     }
   }
@@ -357,6 +392,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       rowsBase: AnyRef,
       rowsOffset: Long,
       rowsLength: Int): Boolean = {
+    if (isChanging) throw new IllegalStateException("Lists are not loaded by key group.")
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
     val address = find(hash, keyBase, keyOffset, keyLength)
     address != 0 && {
@@ -419,8 +455,12 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   /** Removes a key, if present. */
   override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
-    val address = find(hash, keyBase, keyOffset, keyLength)
-    if (address != 0) delete(hash, address)
+    if (isChanging) {
+      changes.remove(hash, keyBase, keyOffset, keyLength)
+    } else {
+      val address = find(hash, keyBase, keyOffset, keyLength)
+      if (address != 0) delete(hash, address)
+    }
   }
 
   /** Reclaims memory where many records are dead; a bounded amount of work unless `all`. */
@@ -433,6 +473,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   def rebuilt(other: KeyAccess): StateTable = {
     val table = new StateTable(other, keys, tier)
     table.beginChanges(0)
+    table.beginLoad()
     val walk = pages.walk(linkWords)
     var address = walk.next()
     while (address != 0) {
@@ -448,6 +489,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
         cursor.valueLength)
       address = walk.next()
     }
+    table.endLoad()
     table.endChanges()
     table
   }
@@ -462,9 +504,12 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     replaceAddress(hash, address, moved)
   }
 
+  /** True while a key group is loaded with its changes by deltas. */
+  private def isChanging: Boolean = changes != null && changes.isActive
+
   private def replaceAddress(hash: Int, address: Int, moved: Int): Unit = {
-    endLoad()
-    index.replace(hash, address, moved)
+    if (!isChanging) endLoad()
+    (if (isChanging) changes.index else index).replace(hash, address, moved)
     if (chains != null) {
       chains.moved(address, moved)
     } else if (order != null) {

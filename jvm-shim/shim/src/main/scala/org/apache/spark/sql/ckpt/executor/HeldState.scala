@@ -91,17 +91,32 @@ private[ckpt] final class HeldState(
       leave(version, found)
       RestoreCost.Nothing
     } else {
-      read(version, found)(held.restore(version, found.rows, _, _, found.stateId))
+      restore(version, found)
     }
   }
+
+  private def restore(version: Long, found: StateLocation): RestoreCost = {
+    val byKeyGroup = isDivided(found)
+    val cost = read(version, found, byKeyGroup)(held.restore(version, found.rows, _, _, found.stateId))
+    if (!byKeyGroup || held.rowCount == found.rows) {
+      cost
+    } else {
+      logWarning(s"version $version of $storeId has ${found.rows} rows by its checkpoint, but ${held.rowCount} " +
+        "were loaded by key group; it is loaded once more, file by file")
+      cost + read(version, found)(held.restore(version, found.rows, _, _, found.stateId))
+    }
+  }
+
+  /** True if the key groups of all rows are known, and their number is exact. */
+  private def isDivided(found: StateLocation): Boolean =
+    found.byKeyGroup && !families.useColumnFamilies && families.all.forall(!_.multiValue)
 
   /**
    * True if rows may be loaded later. Not those of a small state, which would cost about as much; nor if a base is due,
    * which needs them all.
    */
   private def canWait(found: StateLocation): Boolean =
-    found.byKeyGroup && found.rows >= HeldState.leastRowsToWait && !found.base.due &&
-      !families.useColumnFamilies && families.all.forall(!_.multiValue)
+    isDivided(found) && found.rows >= HeldState.leastRowsToWait && !found.base.due
 
   /** Leaves the rows in their segments. */
   private def leave(version: Long, found: StateLocation): Unit = {
@@ -141,12 +156,12 @@ private[ckpt] final class HeldState(
   def advance(version: Long, found: StateLocation): RestoreCost =
     read(version, found)(held.applyDeltas(version, _, _, found.stateId))
 
-  private def read(version: Long, found: StateLocation)(
+  private def read(version: Long, found: StateLocation, byKeyGroup: Boolean = false)(
       restore: (Seq[StateSegment], RestoreFilter) => Unit): RestoreCost = {
     val start = System.nanoTime()
     moved += 1
     location = found
-    val segments = new OpenSegments(found, files, partitions)
+    val segments = new OpenSegments(found, files, partitions, byKeyGroup)
     try restore(segments.open(), RestoreFilter.range(0, held.maxParallelism - 1)) catch {
       case e: OutOfMemoryError => throw LoadFailures.outOfMemory(storeId, e)
       case e: LocalStateException =>

@@ -47,7 +47,7 @@ private[executor] final class LaterSegments(
 
   override def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
     val start = System.nanoTime()
-    val reads = new OpenSegments(found.copy(segments = wanted.map(segments)), files, partitions)
+    val reads = new OpenSegments(found.copy(segments = wanted.map(segments)), files, partitions, byKeyGroup = true)
     try {
       val open = wanted.zip(reads.open()).toMap
       body(open)

@@ -81,8 +81,11 @@ private[ckpt] object StateLocation {
 /**
  * The open segments of a location, with a count of the bytes read. Where requests take long, all files are read ahead
  * at the same time.
+ *
+ * @param byKeyGroup true if they may be loaded one key group at a time
  */
-private[ckpt] final class OpenSegments(location: StateLocation, files: StateFiles, partitions: RowPartitions)
+private[ckpt] final class OpenSegments(
+    location: StateLocation, files: StateFiles, partitions: RowPartitions, byKeyGroup: Boolean = false)
     extends Closeable {
   private val sources = ArrayBuffer.empty[ByteSource]
   private val ahead = new ReadAhead(files)
@@ -97,7 +100,10 @@ private[ckpt] final class OpenSegments(location: StateLocation, files: StateFile
         if (files.isRemote) ahead.source(file, segment.offsets) else HadoopByteSource(files, file)
       }
       sources += source
-      StateSegment(segment.isBase, new Counted(source), segment.offsets, partitions.filter(location, segment))
+      // Files that are read ahead come one after another.
+      val keyGroups = if (byKeyGroup && !files.isRemote) segment.keyGroups else Array.emptyIntArray
+      StateSegment(
+        segment.isBase, new Counted(source), segment.offsets, partitions.filter(location, segment), keyGroups)
     }
     ahead.start()
     opened

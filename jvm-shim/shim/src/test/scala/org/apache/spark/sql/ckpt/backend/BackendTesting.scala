@@ -94,8 +94,11 @@ trait BackendTesting extends Assertions {
   /** A source that gives bytes and counts reads. */
   protected def source(b: Array[Byte]): ArrayByteSource = new ArrayByteSource("test", b)
 
-  protected def segment(isBase: Boolean, s: SegmentBytes): StateSegment =
-    StateSegment(isBase, source(s.bytes), s.info.offsets)
+  /** True if restores load segments one key group at a time. */
+  protected def byKeyGroup: Boolean = false
+
+  protected def segment(isBase: Boolean, s: SegmentBytes): StateSegment = StateSegment(
+    isBase, source(s.bytes), s.info.offsets, keyGroups = if (byKeyGroup) s.info.keyGroups else Array.emptyIntArray)
 
   protected def base(b: HashMapStateBackend): SegmentBytes = {
     val s = b.snapshotBase()

@@ -30,3 +30,20 @@ class EvictedSnapshotSuite extends SnapshotSuite with EvictedState
 class EvictedLookupQueueSuite extends LookupQueueSuite with EvictedState
 
 class EvictedPendingRestoreSuite extends PendingRestoreSuite with EvictedState
+
+class EvictedKeyGroupLoadSuite extends KeyGroupLoadSuite with EvictedState
+
+/** Restores load one key group after another. */
+trait ByKeyGroup extends BackendTesting {
+  override protected def byKeyGroup: Boolean = true
+}
+
+class ByKeyGroupStateModelSuite extends StateModelSuite with ByKeyGroup
+
+class EvictedByKeyGroupStateModelSuite extends StateModelSuite with EvictedState with ByKeyGroup
+
+class ByKeyGroupSnapshotSuite extends SnapshotSuite with ByKeyGroup
+
+class ByKeyGroupPendingRestoreSuite extends PendingRestoreSuite with ByKeyGroup
+
+class EvictedByKeyGroupPendingRestoreSuite extends PendingRestoreSuite with EvictedState with ByKeyGroup

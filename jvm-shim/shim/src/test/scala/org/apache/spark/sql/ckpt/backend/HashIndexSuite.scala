@@ -97,10 +97,10 @@ class HashIndexSuite extends AnyFunSuite {
     }
   }
 
-  private def filled(n: Int, hashOf: Random => Int): Unit = {
+  private def filled(n: Int, hashOf: Random => Int, expected: Long): Unit = {
     val r = new Random(n)
     val model = mutable.Map[Int, Set[Int]]().withDefaultValue(Set.empty)
-    val pending = new PendingEntries
+    val pending = new PendingEntries(expected)
     for (value <- 1 to n) {
       val hash = hashOf(r)
       pending.add(hash, value)
@@ -118,9 +118,15 @@ class HashIndexSuite extends AnyFunSuite {
   }
 
   test("an index filled at once has these entries, and takes more") {
-    Seq(0, 1, 9, 5000, 70000, 500000).foreach(filled(_, _.nextInt()))
-    filled(20000, r => r.nextInt(1 << 12) << 20)
-    filled(3000, _ => -1)
+    for (n <- Seq(0, 1, 9, 5000, 70000, 500000); expected <- Seq(0, n / 20, n, 3 * n)) {
+      filled(n, _.nextInt(), expected)
+    }
+    for (expected <- Seq(0, 20000, 500000)) {
+      filled(20000, r => r.nextInt(1 << 12) << 20, expected)
+      filled(20000, r => r.nextInt(1 << 20), expected)
+      filled(3000, _ => -1, expected)
+      filled(9000, r => if (r.nextInt(2) == 0) r.nextInt() else r.nextInt(3), expected)
+    }
   }
 
   test("the index gives memory back") {

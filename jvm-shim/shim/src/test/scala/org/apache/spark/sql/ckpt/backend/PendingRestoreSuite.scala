@@ -45,7 +45,8 @@ class PendingRestoreSuite extends AnyFunSuite with BackendTesting {
             System.arraycopy(s.bytes, position.toInt, buffer, from, count)
           }
         }
-        i -> StateSegment(isBase, source, s.info.offsets)
+        i -> StateSegment(
+          isBase, source, s.info.offsets, keyGroups = if (byKeyGroup) s.info.keyGroups else Array.emptyIntArray)
       }.toMap)
     }
 
