@@ -29,9 +29,7 @@ Ints = np.ndarray[Any, np.dtype[np.int64]]
 
 def prepare(folder: Path, workload: Workload, seed: int) -> Path:
     """Writes the workload's input below `folder` if missing; returns its directory, with one folder per stream."""
-    loads = "_".join(map(str, workload.loads))  # no character that a URL escapes
-    skew = "" if workload.skew is None else f"-zipf{workload.skew:g}"
-    target = folder / f"{workload.query}-{loads}-{workload.changes}x{workload.changed}{skew}-seed{seed}"
+    target = folder / name_of(workload, seed)
     if target.exists():
         return target
     partial = target.with_suffix(".partial")
@@ -44,6 +42,13 @@ def prepare(folder: Path, workload: Workload, seed: int) -> Path:
             os.utime(file, (_EPOCH + number,) * 2)  # the file source reads the oldest file first
     partial.rename(target)
     return target
+
+
+def name_of(workload: Workload, seed: int) -> str:
+    """Name of the directory of a workload's input, without a character that a URL escapes."""
+    loads = f"{workload.loads[0]}_{workload.keys}"  # the other ones follow from these
+    skew = "" if workload.skew is None else f"-zipf{workload.skew:g}"
+    return f"{workload.query}-{loads}-{workload.changes}x{workload.changed}{skew}-seed{seed}"
 
 
 def batches(workload: Workload, seed: int) -> Iterator[Mapping[str, pa.Table]]:

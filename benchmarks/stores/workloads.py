@@ -156,11 +156,11 @@ def _all() -> Iterator[Workload]:
 
 def _beyond_memory() -> Iterator[Workload]:
     """Keys of 16 and values of 40 bytes: twice the limit as plain bytes, and more with the index of the keys."""
-    keys, memory_mb = 10 * MILLION, 256
+    keys, memory_mb = 40 * MILLION, 1024
     for name, title, skew in (("uniform", "uniform", None), ("zipf", "Zipf 0.99", 0.99)):
         yield Workload(
             f"spill-{name}",
-            f"10 M keys in 256 MiB, 10,000 changed, {title}",
+            f"40 M keys in 1 GiB, 10,000 changed, {title}",
             query="totals",
             keys=keys,
             skew=skew,
@@ -169,7 +169,7 @@ def _beyond_memory() -> Iterator[Workload]:
         )
     yield Workload(
         "spill-window",
-        "10 M keys in 256 MiB, 5,000 new and as many expired",
+        "40 M keys in 1 GiB, 5,000 new and as many expired",
         query="dedup",
         keys=keys,
         memory_mb=memory_mb,
@@ -232,8 +232,8 @@ class Target:
 
 
 TARGETS = (
-    Target("count-1", "state_ms", 0.40),
-    Target("count-1", "batch_ms", 0.95),
+    Target("count-1", "state_ms", 0.24),
+    Target("count-1", "batch_ms", 0.66),
     Target("count-50", "state_ms", 0.40),
     Target("count-50", "batch_ms", 0.50),
     Target("spill-uniform", "batch_ms", 0.80),

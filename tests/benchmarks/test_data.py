@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.stores.data import HORIZON_SECONDS, Ints, batches, prepare
+from benchmarks.stores.data import HORIZON_SECONDS, Ints, batches, name_of, prepare
 from benchmarks.stores.workloads import WORKLOADS, Workload
 
 HORIZON = HORIZON_SECONDS * 1_000_000
@@ -136,3 +136,15 @@ def test_loads_in_the_sizes_that_the_workload_says(name: str) -> None:
     workload = WORKLOADS[name].scaled(0.001, 1)
     sizes = [len(batch["events"]) for batch in made(workload)][: len(workload.loads)]
     assert sizes == list(workload.loads)
+
+
+def test_names_of_inputs_are_short_and_tell_different_inputs_apart() -> None:
+    inputs = {}
+    for workload in WORKLOADS.values():
+        if workload.kind == "coordinator":
+            continue
+        name = name_of(workload, 2013)
+        assert len(name) < 100, "file names end at 255 characters"
+        written = workload.query, workload.loads, workload.changes, workload.changed, workload.skew
+        assert inputs.setdefault(name, written) == written
+    assert len(inputs) > 10
