@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.storage import LocalStorage
@@ -25,6 +27,13 @@ Start = Callable[[int], tuple[int, int]]
 
 def counts(frame: DataFrame) -> DataFrame:
     return frame.groupBy("key").agg(sf.count("*").alias("n"), sf.sum("value").alias("total"))
+
+
+def drained(spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog) -> StreamingQuery:
+    query = runner.start(counts(feed.stream(spark)), sink)
+    query.processAllAvailable()
+    query.stop()
+    return query
 
 
 @pytest.fixture
@@ -47,9 +56,7 @@ def sink(tmp_path: Path) -> BatchLog:
 @pytest.fixture
 def start(spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog) -> Start:
     def run(batches: int) -> tuple[int, int]:
-        query = runner.start(counts(feed.stream(spark)), sink)
-        query.processAllAvailable()
-        query.stop()
+        query = drained(spark, runner, feed, sink)
         first, *others = [p.stateOperators[0] for p in query.recentProgress if p.numInputRows]
         assert len(others) == batches - 1
         return first.customMetrics["ckptRestoredBytes"], first.numRowsTotal
@@ -99,7 +106,7 @@ def test_an_eager_start_restores_everything(
 def test_the_first_batch_after_a_rescale_counts_the_rows(
     spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog, start: Start
 ) -> None:
-    """A rescale estimates the rows of each partition; whoever loads them counts them."""
+    """A rescale estimates the rows of each partition, and the load counts them."""
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     start(1)
     rescale(LocalStorage(runner.location), 2, force=True)
@@ -111,4 +118,26 @@ def test_the_first_batch_after_a_rescale_counts_the_rows(
     restored, rows = start(1)
     assert 0 < restored < KEYS
     assert rows == KEYS + 1
+    finish(spark, runner, feed, sink)
+
+
+def test_damage_behind_the_first_batch_rolls_the_query_back(
+    spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog, start: Start
+) -> None:
+    """The first batch does not touch the damaged key group; the load of the rest, or the next batch, finds it."""
+    for key, value in {"onDamage": "rollBack", "retained": "6", "inlineThreshold": "0"}.items():
+        spark.conf.set(CKPT_PREFIX + key, value)
+    start(1)
+    feed.drop([(key, 7) for key in range(0, KEYS, 10)])
+    start(1)
+    delta = max((runner.location / "ckpt" / "shared").iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    data = bytearray(delta.read_bytes())
+    data[-1] ^= 1
+    delta.write_bytes(data)
+    feed.drop([(1, 5)])
+    feed.drop([(2, 5)])
+    with pytest.raises(StreamingQueryException, match=f"RolledBackError[^$]*{delta.name}"):
+        start(2)
+    batches = [p.batchId for p in drained(spark, runner, feed, sink).recentProgress if p.numInputRows]
+    assert batches[0] == 1, "the query did not go back to the batch before the damage"
     finish(spark, runner, feed, sink)

@@ -336,7 +336,7 @@ final class HashMapStateBackend private[ckpt] (
     if (KeyGroupLoad.isUseful(opened)) loadByKeyGroup(target, opened, filter)
     else loadOneByOne(target, opened, filter)
     foldedFamilies.valuesIterator.foreach { family =>
-      family.table.endLoad()
+      family.table.load.end()
       family.table.compact(true)
       family.table.endChanges()
     }
@@ -355,9 +355,9 @@ final class HashMapStateBackend private[ckpt] (
     private var inBases = false
 
     val sink = new Restored({ table =>
-      table.beginLoad()
-      table.beginKeyGroup(keyGroup)
-      if (inBases) table.beginBases()
+      table.load.begin()
+      table.load.beginKeyGroup(keyGroup)
+      if (inBases) table.load.beginBases()
     })
 
     override def beginKeyGroup(keyGroup: Int): Unit = {
@@ -368,22 +368,22 @@ final class HashMapStateBackend private[ckpt] (
 
     override def beginBases(): Unit = {
       inBases = true
-      tables.foreach(_.beginBases())
+      tables.foreach(_.load.beginBases())
     }
 
-    override def endKeyGroup(): Unit = tables.foreach(_.endKeyGroup())
+    override def endKeyGroup(): Unit = tables.foreach(_.load.endKeyGroup())
 
     private def tables: Iterator[StateTable] = foldedFamilies.valuesIterator.map(_.table)
   }
 
   private def loadOneByOne(target: StateVersion, segments: Seq[StateSegment], filter: RestoreFilter): Unit = {
     var inBases = true
-    val sink = new Restored(table => if (inBases) table.beginLoad() else table.beginDeltas())
+    val sink = new Restored(table => if (inBases) table.load.begin() else table.beginDeltas())
     val reader = new SegmentReader(sink, filter)
     segments.foreach { segment =>
       if (inBases && !segment.isBase) {
         inBases = false
-        foldedFamilies.valuesIterator.foreach(_.table.endLoad())
+        foldedFamilies.valuesIterator.foreach(_.table.load.end())
       }
       reader.load(segment, target.version)
     }

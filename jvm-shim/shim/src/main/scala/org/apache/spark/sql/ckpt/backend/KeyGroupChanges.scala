@@ -45,10 +45,6 @@ private[backend] final class KeyGroupChanges(table: StateTable) {
 
   def beginBases(): Unit = inBases = true
 
-  /** Address of the record of a changed key, 0 if there is none. */
-  def find(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int =
-    table.find(index, hash, keyBase, keyOffset, keyLength)
-
   /** True if a row replaces the value of this changed key; false for a row of a base. */
   def replaces(address: Int): Boolean = !inBases && {
     removed.remove(keyOf(address))
@@ -57,10 +53,10 @@ private[backend] final class KeyGroupChanges(table: StateTable) {
 
   /** Removes a key, which a base may have. */
   def remove(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
-    var address = find(hash, keyBase, keyOffset, keyLength)
+    var address = table.find(index, hash, keyBase, keyOffset, keyLength)
     if (address == 0) {
       table.insert(hash, keyGroup, keyBase, keyOffset, keyLength, null, 0, 0)
-      address = find(hash, keyBase, keyOffset, keyLength)
+      address = table.find(index, hash, keyBase, keyOffset, keyLength)
     }
     removed(keyOf(address)) = hash
   }

@@ -162,25 +162,25 @@ private[backend] final class PendingRestore(
   /** Loads all blocks but those of the loaded key groups. */
   private def loadOthers(open: Int => StateSegment): Unit = {
     val opened = segments.keyGroups.indices.map(open)
-    table.beginLoadMore()
+    table.load.beginMore()
     if (KeyGroupLoad.isUseful(opened)) {
       new KeyGroupLoad(opened, sink, _ => true, newest).load(!loaded.get(_), phases)
     } else {
       loadOneByOne(opened)
     }
-    table.endLoad()
+    table.load.end()
     done = true
   }
 
   private object phases extends KeyGroupPhases {
     override def beginKeyGroup(keyGroup: Int): Unit = {
       checkOpen()
-      table.beginKeyGroup(keyGroup)
+      table.load.beginKeyGroup(keyGroup)
     }
 
-    override def beginBases(): Unit = table.beginBases()
+    override def beginBases(): Unit = table.load.beginBases()
 
-    override def endKeyGroup(): Unit = table.endKeyGroup()
+    override def endKeyGroup(): Unit = table.load.endKeyGroup()
   }
 
   private def loadOneByOne(opened: IndexedSeq[StateSegment]): Unit = {
@@ -189,7 +189,7 @@ private[backend] final class PendingRestore(
     for (i <- opened.indices) {
       if (inBases && !opened(i).isBase) {
         inBases = false
-        table.endLoad()
+        table.load.end()
       }
       reader.start(opened(i))
       var j = 0

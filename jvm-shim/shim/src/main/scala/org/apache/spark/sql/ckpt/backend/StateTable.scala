@@ -43,7 +43,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   /** Words of each record for its place in a prefix chain. */
   val linkWords: Int = if (chains == null) 0 else 1
 
-  private var index = new HashIndex(0)
+  private[backend] var index = new HashIndex(0)
   private val space = new RecordSpace(this, tier)
   private[backend] val pages: RecordPages = space.pages
   private val eviction = space.eviction
@@ -54,11 +54,8 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       math.max(StateTable.LeastRecordsRead, tier.limit / 16 / math.max(1, tier.budget.accounts)))
   private val cursor = new EntryCursor
 
-  // Entries of the index during a load, else null.
-  private var loading: PendingEntries = _
-
-  // Changes of a key group while it is loaded, else null.
-  private var changes: KeyGroupChanges = _
+  /** The load that is running, if any. */
+  private[backend] val load: TableLoad = new TableLoad(this, expected)
   private var keys = 0L
   private var rawSize = 0L
 
@@ -88,8 +85,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
 
   /** Bytes of memory. */
   def memoryBytes: Long = pages.bytes + pages.evictedMemoryBytes + pages.marks.bytes + index.bytes + space.bytes +
-    (if (recordsRead == null) 0L else recordsRead.bytes) + Option(loading).fold(0L)(_.bytes) +
-    Option(changes).fold(0L)(_.bytes) +
+    (if (recordsRead == null) 0L else recordsRead.bytes) + load.bytes +
     (if (chains == null) 0L else chains.bytes) + (if (order == null) 0L else order.bytes)
 
   /** Bytes of evicted pages. */
@@ -126,20 +122,8 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     }
   }
 
-  /**
-   * If the table is empty: the keys that follow differ from each other, as those of bases do. No key is found until
-   * [[endLoad]], which builds the index.
-   */
-  def beginLoad(): Unit = if (keys == 0 && loading == null) loading = new PendingEntries(expected)
-
   /** If the table is empty: keys follow that may come several times. */
-  def beginDeltas(): Unit = if (keys == 0 && loading == null) index = new HashIndex(expected)
-
-  /** The keys that follow differ from each other and from all others. As [[beginLoad]]. */
-  def beginLoadMore(): Unit = {
-    loading = new PendingEntries(count)
-    index.copyTo(loading)
-  }
+  def beginDeltas(): Unit = if (keys == 0 && !load.isRunning) index = new HashIndex(expected)
 
   /** A restore is about to add rows. Tables of other stores keep their memory. */
   def beginLateLoad(): Unit = if (eviction != null) eviction.begin(0, isAlone = true)
@@ -148,28 +132,6 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   def loadRest(): Unit = {
     val rest = pending
     if (rest != null) rest.loadRest()
-  }
-
-  /**
-   * During a load: the changes that follow are those of a key group by deltas, oldest first, until [[beginBases]]. No
-   * key of another group may come.
-   */
-  def beginKeyGroup(keyGroup: Int): Unit = if (loading != null) {
-    if (changes == null) changes = new KeyGroupChanges(this)
-    changes.begin(keyGroup)
-  }
-
-  /** The rows of the key group in bases follow, until [[endKeyGroup]]. Those that deltas have changed are left out. */
-  def beginBases(): Unit = if (changes != null) changes.beginBases()
-
-  /** All rows of the key group are there. */
-  def endKeyGroup(): Unit = if (changes != null) changes.end(loading)
-
-  /** Makes the loaded keys findable. */
-  def endLoad(): Unit = if (loading != null) {
-    index.fill(loading)
-    loading = null
-    changes = null
   }
 
   /** Evicts pages if too much memory is used, between two changes. Other threads may read meanwhile. */
@@ -274,7 +236,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       valueOffset: Long,
       valueLength: Int): Unit = {
     val address = write(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
-    indexNew(hash, address)
+    if (load.isRunning) load.add(hash, address) else index.insert(hash, address)
     keys += 1
     rawSize += keyLength.toLong + valueLength
     if (chains != null) {
@@ -283,11 +245,6 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       order.insert(encoder.encode(keyBase, keyOffset, keyLength), address)
     }
   }
-
-  private def indexNew(hash: Int, address: Int): Unit =
-    if (loading == null) index.insert(hash, address)
-    else if (changes != null && changes.areOpen) changes.index.insert(hash, address)
-    else loading.add(hash, address)
 
   /** Replaces the value of an existing key, in place if it takes the same number of words and no snapshot has it. */
   def update(hash: Int, address: Int, valueBase: AnyRef, valueOffset: Long, valueLength: Int): Unit = {
@@ -351,7 +308,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       keyOffset: Long,
       keyLength: Int,
       valueLength: Int): Unit = {
-    (if (isChanging) changes.index else index).delete(hash, address)
+    indexOfChanges.delete(hash, address)
     keys -= 1
     rawSize -= keyLength.toLong + valueLength
     if (chains != null) {
@@ -373,12 +330,10 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       valueLength: Int): Unit = {
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
     val address =
-      if (isChanging) changes.find(hash, keyBase, keyOffset, keyLength)
-      else if (loading != null) 0
-      else find(hash, keyBase, keyOffset, keyLength)
+      if (load.isRunning) load.find(hash, keyBase, keyOffset, keyLength) else find(hash, keyBase, keyOffset, keyLength)
     if (address == 0) {
       insert(hash, keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
-    } else if (!isChanging || changes.replaces(address)) {
+    } else if (!load.isRunning || load.replaces(address)) {
       update(hash, address, valueBase, valueOffset, valueLength)
     }
   }
@@ -392,7 +347,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       rowsBase: AnyRef,
       rowsOffset: Long,
       rowsLength: Int): Boolean = {
-    if (isChanging) throw new IllegalStateException("Lists are not loaded by key group.")
+    if (load.isRunning) throw new IllegalStateException("Lists are not loaded by key group.")
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
     val address = find(hash, keyBase, keyOffset, keyLength)
     address != 0 && {
@@ -455,8 +410,8 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   /** Removes a key, if present. */
   override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
-    if (isChanging) {
-      changes.remove(hash, keyBase, keyOffset, keyLength)
+    if (load.isRunning) {
+      load.remove(hash, keyBase, keyOffset, keyLength)
     } else {
       val address = find(hash, keyBase, keyOffset, keyLength)
       if (address != 0) delete(hash, address)
@@ -473,7 +428,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   def rebuilt(other: KeyAccess): StateTable = {
     val table = new StateTable(other, keys, tier)
     table.beginChanges(0)
-    table.beginLoad()
+    table.load.begin()
     val walk = pages.walk(linkWords)
     var address = walk.next()
     while (address != 0) {
@@ -489,7 +444,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
         cursor.valueLength)
       address = walk.next()
     }
-    table.endLoad()
+    table.load.end()
     table.endChanges()
     table
   }
@@ -504,12 +459,15 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     replaceAddress(hash, address, moved)
   }
 
-  /** True while a key group is loaded with its changes by deltas. */
-  private def isChanging: Boolean = changes != null && changes.isActive
+  /** The index of the keys that may change now. */
+  private def indexOfChanges: HashIndex = {
+    val changed = load.changed
+    if (changed == null) index else changed
+  }
 
   private def replaceAddress(hash: Int, address: Int, moved: Int): Unit = {
-    if (!isChanging) endLoad()
-    (if (isChanging) changes.index else index).replace(hash, address, moved)
+    if (load.changed == null) load.end()
+    indexOfChanges.replace(hash, address, moved)
     if (chains != null) {
       chains.moved(address, moved)
     } else if (order != null) {
