@@ -11,6 +11,7 @@ from matplotlib.patches import Rectangle
 from benchmarks.stores import plots
 from benchmarks.stores.providers import PROVIDERS
 from benchmarks.stores.summary import Summary
+from benchmarks.stores.workloads import TARGETS
 from tests.benchmarks.records import record
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -93,7 +94,10 @@ def test_targets_show_ratio_limit_and_rival(tmp_path: Path, monkeypatch: pytest.
     )
     (axes,) = figures[0].axes
     assert [bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle)] == [0.45]
-    assert [text.get_text().strip() for text in axes.texts] == ["0.45 of HDFSBacked, the best built-in; at most 0.4"]
-    assert [0.4, 0.4] in [np.asarray(line.get_xdata()).tolist() for line in axes.lines]
+    (limit,) = (target.limit for target in TARGETS if (target.workload, target.measure) == ("count-1", "state_ms"))
+    told = [text.get_text().strip() for text in axes.texts]
+    assert told == [f"0.45 of HDFSBacked, the best built-in; at most {limit:g}"]
+    assert [limit, limit] in [np.asarray(line.get_xdata()).tolist() for line in axes.lines]
     (panel,) = figures[1].axes
-    assert any(text.get_text().strip() == "our target" and text.get_position()[0] == 40 for text in panel.texts)
+    (at,) = (text.get_position()[0] for text in panel.texts if text.get_text().strip() == "our target")
+    assert at == pytest.approx(100 * limit)
