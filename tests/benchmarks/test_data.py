@@ -139,7 +139,7 @@ def test_loads_in_the_sizes_that_the_workload_says(name: str) -> None:
 
 
 def test_names_of_inputs_are_short_and_tell_different_inputs_apart() -> None:
-    inputs = {}
+    inputs: dict[str, tuple[object, ...]] = {}
     for workload in WORKLOADS.values():
         if workload.kind == "coordinator":
             continue
