@@ -62,17 +62,19 @@ private[backend] abstract class LayeredIterator(reader: HashMapReader) extends E
   }
 
   /** The same for a record that a walk has come to. */
-  protected def takeRecord(address: Int, walk: RecordWalk): Boolean = {
+  protected def takeRecord(address: Int, walk: RecordWalk, changed: ChangedRecords): Boolean = {
     walk.point(cursor)
-    takePointed(address)
+    if (entryLimit == 0 || RecordPages.isOwn(address)) takePointed(address) else takeChange(changed.entry(address))
   }
 
   private def takePointed(address: Int): Boolean =
     entryLimit == 0 || {
       val hash = Bytes.hash(cursor.keyBase, cursor.keyOffset, cursor.keyLength)
-      val entry = buffer.findExisting(hash, address)
-      entry < 0 || entry >= entryLimit || buffer.pointValueFor(opened, entry, cursor)
+      takeChange(buffer.findExisting(hash, address))
     }
+
+  private def takeChange(entry: Int): Boolean =
+    entry < 0 || entry >= entryLimit || buffer.pointValueFor(opened, entry, cursor)
 
   /** Points at a new key of the buffer; false if it was removed again, or is newer than this iterator. */
   protected def takeEntry(entry: Int): Boolean = {
@@ -86,6 +88,7 @@ private[backend] abstract class LayeredIterator(reader: HashMapReader) extends E
 /** All entries: the table's in the order of memory, then the new ones. */
 private[backend] final class FullIterator(reader: HashMapReader) extends LayeredIterator(reader) {
   private val walk = table.pages.walk(table.linkWords)
+  private val changed = if (entryLimit == 0) null else new ChangedRecords(buffer, entryLimit)
   private var inTable = true
   private var entry = 0
 
@@ -93,7 +96,7 @@ private[backend] final class FullIterator(reader: HashMapReader) extends Layered
     var taken = false
     while (!taken && inTable) {
       val address = walk.next()
-      if (address == 0) inTable = false else taken = takeRecord(address, walk)
+      if (address == 0) inTable = false else taken = takeRecord(address, walk, changed)
     }
     while (!taken && entry < entryLimit) {
       taken = takeEntry(entry)

@@ -33,7 +33,6 @@ class KeyedTableSuite extends AnyFunSuite with BackendTesting {
     (b, f)
   }
 
-
   private def nextBatch(b: HashMapStateBackend): Unit = {
     b.commit()
     b.openForWrite(b.version)
@@ -178,6 +177,43 @@ class KeyedTableSuite extends AnyFunSuite with BackendTesting {
       new Random(5).shuffle(made).foreach { case (then, i) => assertSame(drain(i), then) }
       assert(contents(f).keySet.size == 3)
     }
+  }
+
+  test("an iterator over many pages finds each change, of long records too, and none that came after it") {
+    val (b, f) = opened()
+    val r = new Random(7)
+    // Records above 8 KiB have pages of their own, and come last in a walk.
+    def valueOf(n: Long): Array[Byte] = randomBytes(r, if (n % 50 == 0) 9000 else 40 + 8 * (n % 5).toInt)
+    val expected = new Model
+    def set(n: Long): Unit = {
+      val value = valueOf(n)
+      put(f, longs(n), value)
+      expected.put(ByteBuffer.wrap(longs(n)), ByteBuffer.wrap(value))
+    }
+    for (n <- 0L until 20000L) set(n)
+    nextBatch(b)
+    for (n <- r.shuffle((0L until 20000L by 7).toVector)) {
+      if (n % 3 == 0) {
+        remove(f, longs(n))
+        expected.remove(ByteBuffer.wrap(longs(n)))
+      } else {
+        set(n)
+      }
+    }
+    for (n <- 30000L until 31000L) set(n)
+    assertSame(contents(f), expected)
+    val atOpening = copyOf(expected)
+    val i = f.iterator()
+    val found = new Model
+    while (i.advance()) {
+      found.put(key(i), value(i))
+      val n = r.nextInt(40000).toLong
+      if (n % 2 == 0) set(n) else if (remove(f, longs(n))) expected.remove(ByteBuffer.wrap(longs(n)))
+    }
+    assertSame(found, atOpening)
+    assertSame(contents(f), expected)
+    nextBatch(b)
+    assertSame(contents(f), expected)
   }
 
   test("a batch keeps what it replaces for as long as an iterator is to give it") {
