@@ -22,7 +22,7 @@ from spark_ckpt.errors import (
 )
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.metadata import CheckpointMetadata, loads
-from spark_ckpt.storage import Storage
+from spark_ckpt.storage import FileInfo, Request, Storage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,8 +77,9 @@ def load_checkpoint(
 
 def read_checkpoint(storage: Storage, record: CheckpointRecord) -> CheckpointState:
     """Load a checkpoint and check its files, without a search for an intact one after damage."""
+    listing = list_shared(storage)
     state = state_of(storage, record, read_metadata(storage, record))
-    check_files(storage, record, state.table)
+    check_files(storage, record, state.table, listing)
     return state
 
 
@@ -144,18 +145,33 @@ def state_of(storage: Storage, record: CheckpointRecord, metadata: CheckpointMet
     return CheckpointState(batch.version, record, batch, table, history)
 
 
-def check_files(storage: Storage, record: CheckpointRecord, table: ChainTable) -> None:
+def list_shared(storage: Storage) -> Request[Sequence[FileInfo]]:
+    """Begin to list the state files. A listing that begins after a record was read has all files of its checkpoint."""
+    return storage.begin(lambda: storage.list(in_location(SHARED)))
+
+
+def check_files(
+    storage: Storage, record: CheckpointRecord, table: ChainTable, listing: Request[Sequence[FileInfo]] | None = None
+) -> None:
     """Check that all state files of a checkpoint exist with their recorded sizes.
+
+    Args:
+        storage: storage of the checkpoint location.
+        record: record of the checkpoint.
+        table: its chains.
+        listing: listing of the state files, if it has begun.
 
     Raises:
         DamagedCheckpointError: a file is missing or has another size.
         StorageError: the storage does not answer.
     """
-    for path, reason in damaged_files(storage, table).items():
+    for path, reason in damaged_files(storage, table, listing).items():
         raise _damaged(record, storage.describe(in_location(path)), reason)
 
 
-def damaged_files(storage: Storage, table: ChainTable) -> dict[str, str]:
+def damaged_files(
+    storage: Storage, table: ChainTable, listing: Request[Sequence[FileInfo]] | None = None
+) -> dict[str, str]:
     """State files that are missing or have another size, relative to `ckpt`, with the damage of each.
 
     Raises:
@@ -164,7 +180,8 @@ def damaged_files(storage: Storage, table: ChainTable) -> dict[str, str]:
     needed = {entry.path: entry.file_size for entry in all_entries(table) if entry.path is not None}
     if not needed:
         return {}
-    there: Mapping[str, int] = {f"{SHARED}/{file.name}": file.size for file in storage.list(in_location(SHARED))}
+    found = (listing or list_shared(storage)).answer()
+    there: Mapping[str, int] = {f"{SHARED}/{file.name}": file.size for file in found}
     damaged = {}
     for path, size in needed.items():
         if path not in there:

@@ -15,7 +15,7 @@ from spark_ckpt.completed.errors import ClaimDeletedError, DamagedRecordError, F
 from spark_ckpt.completed.record_files import LOG, RecordFiles
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record, encode_record
 from spark_ckpt.errors import SparkCkptError, StorageError
-from spark_ckpt.storage import Storage, Whose, create_and_find
+from spark_ckpt.storage import Request, Storage, Whose, create_and_find
 
 _log = logging.getLogger(__name__)
 
@@ -50,6 +50,7 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         self._claim: ClaimRecord | None = None
         self._in_doubt: CheckpointRecord | None = None
         self._late_until: dict[int, float] = {}
+        self._probe: Request[None] | None = None
 
     def recover(self) -> None:
         """Reads the log until two listings agree, since records appear and disappear during the read."""
@@ -63,9 +64,17 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         self._counter.set_count(max([self._counter.get(), *(i + 1 for i in damaged)]))
         return [self._files.name(i) for i in damaged]
 
+    def prepare_claim(self) -> None:
+        """Begins to verify that the storage honors the exclusive create."""
+        self._probe = self._storage.begin(lambda: self._storage.probe(self._files.directory))
+
     def claim(self) -> ClaimRecord:
         """Claims the next id with a generation above all known ones; retries if another driver was faster."""
-        self._storage.probe(self._files.directory)
+        if self._probe is None:
+            self.prepare_claim()
+        assert self._probe is not None
+        probe, self._probe = self._probe, None
+        probe.answer()
         for _ in range(_MOST_CLAIMS):
             surplus = self._surplus_claims(CLAIMS_KEPT - 1)
             claim = self._next_claim(str(uuid.uuid4()), surplus)

@@ -84,6 +84,9 @@ class CompletedCheckpointStore(ABC):
             StorageError: the log cannot be read.
         """
 
+    def prepare_claim(self) -> None:  # noqa: B027  (most stores need no preparation)
+        """Begins the part of a claim that concerns no other driver. `claim` raises its errors."""
+
     @abstractmethod
     def claim(self) -> ClaimRecord:
         """Makes this driver the owner: no earlier owner can complete a checkpoint from now on.

@@ -22,10 +22,16 @@ from spark_ckpt.config import STORE, CheckpointConfig
 from spark_ckpt.coordinator.heartbeat import Heartbeat
 from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.coordinator.parallelism import check_parallelism
-from spark_ckpt.coordinator.taking_over import await_commit, check_not_followed, committed_by_another, shut_out
+from spark_ckpt.coordinator.taking_over import (
+    await_commit,
+    check_not_followed,
+    committed_by_another,
+    is_committed,
+    shut_out,
+)
 from spark_ckpt.errors import DamagedCheckpointError, LogMissingError, SavepointLocationError, SparkCkptError
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
-from spark_ckpt.location.backlog import Backlog, in_thread
+from spark_ckpt.location.backlog import Backlog, files_before, in_thread
 from spark_ckpt.location.cleaner import Cleaner, ThreadCleaner
 from spark_ckpt.location.errors import ForeignStateError
 from spark_ckpt.location.foreign_state import foreign_state
@@ -39,7 +45,7 @@ from spark_ckpt.operations.rollback import move_to_rollback_dir
 from spark_ckpt.operations.rollback_on_damage import WayBack, recover
 from spark_ckpt.spark_files.errors import LogFencedError
 from spark_ckpt.spark_files.rollbacks import Rollbacks
-from spark_ckpt.storage import Storage, resolve
+from spark_ckpt.storage import Request, Storage, resolve
 
 _log = logging.getLogger(__name__)
 
@@ -153,12 +159,15 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
 def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> OpenJob:
     storage, store, config = way.storage, way.store, way.config
     owner = environment.owner(trigger.query_id, trigger.job)
+    store.prepare_claim()
+    commit = is_committed(trigger, storage)
     way, damaged_record = recover(way)
     claims = store.claims()
     check_not_followed(trigger, storage, store)
-    if committed := committed_by_another(trigger, storage, store):
+    if committed := committed_by_another(trigger, storage, store, commit):
         shut_out(trigger, storage, store, config)
         raise committed
+    rollbacks = storage.begin(lambda: Rollbacks.of(storage))
     try:
         parent = starting_point(trigger, storage, store)
     except (DamagedCheckpointError, VersionNotFoundError) as damaged:
@@ -166,7 +175,7 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
             way.go(damaged_record or damaged)
         raise
     check_parallelism(trigger, parent, config)
-    if trigger.log_epoch is not None and Rollbacks.of(storage).epoch > trigger.log_epoch:
+    if trigger.log_epoch is not None and rollbacks.answer().epoch > trigger.log_epoch:
         raise LogFencedError(storage.location, trigger.log_epoch)
     max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
@@ -174,25 +183,36 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
         moved_to = storage.describe(move_to_rollback_dir(storage, way.damaged, environment.clock))
         _log.warning("%s: moved %d damaged records to %s", storage.location, len(way.damaged), moved_to)
     check_not_followed(trigger, storage, store)
-    await_commit(trigger, storage, store, claims, environment)
-    if committed := committed_by_another(trigger, storage, store):
+    commit = is_committed(trigger, storage)
+    earlier_files = _earlier_files(storage, store, claims, owner)
+    if await_commit(trigger, storage, store, claims, environment):
+        commit = is_committed(trigger, storage)
+    if committed := committed_by_another(trigger, storage, store, commit):
         raise committed
     # Between recovery and claim, the previous owner may have completed a checkpoint or dropped the one just read.
     if _record_to_start_from(trigger, store) != parent.record:
         parent = starting_point(trigger, storage, store)
     registry, history, older = _register(storage, store.all(), parent)
     cleaner = environment.make_cleaner(storage, environment.clock)
-    deletes_orphans = False
-    if not store.fences:
-        _log.info("%s: keeping orphaned files: other drivers may use this location", storage.location)
-    elif _same_run(claims, owner):
-        # The previous side process died. Tasks of the run may have written files without acknowledging them yet.
-        _log.info("%s: keeping orphaned files: the coordinator restarted during this run", storage.location)
-    else:
-        deletes_orphans = True
-    backlog = Backlog(storage, store, registry, cleaner, older, deletes_orphans)
+    there_before = None if earlier_files is None else earlier_files.answer()
+    backlog = Backlog(storage, store, registry, cleaner, older, there_before)
     backlog.start(environment.in_background)
     return OpenJob(owner, storage, store, registry, cleaner, backlog, config, max_parallelism, chain, parent, history)
+
+
+def _earlier_files(
+    storage: Storage, store: CompletedCheckpointStore, claims: list[ClaimRecord], owner: Owner
+) -> Request[set[str]] | None:
+    """Begin to list the files of earlier runs; None if this run may not delete the orphans among them."""
+    if not store.fences:
+        _log.info("%s: keeping orphaned files: other drivers may use this location", storage.location)
+        return None
+    if _same_run(claims, owner):
+        # The previous side process died. Tasks of the run may have written files without acknowledging them yet.
+        _log.info("%s: keeping orphaned files: the coordinator restarted during this run", storage.location)
+        return None
+    claimed = store.counter.get()
+    return storage.begin(lambda: files_before(storage, claimed))
 
 
 def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore) -> CheckpointState:

@@ -17,7 +17,7 @@ from spark_ckpt.coordinator.errors import BatchCommittedError
 from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.coordinator.parallelism import check_parallelism
 from spark_ckpt.operations.driver_liveness import Holder, hold_of
-from spark_ckpt.storage import Storage
+from spark_ckpt.storage import Request, Storage
 
 if TYPE_CHECKING:
     from spark_ckpt.coordinator.open_job import Environment
@@ -38,10 +38,25 @@ def check_not_followed(trigger: Trigger, storage: Storage, store: CompletedCheck
         raise FencedError(storage.location, store.generation, last[0].generation, str(last[0].owner))
 
 
+def is_committed(trigger: Trigger, storage: Storage) -> Request[bool]:
+    """Begin to look for the commit of the batch.
+
+    Raises:
+        StorageError: the commit log cannot be read.
+    """
+    return storage.begin(lambda: storage.exists(_commit(trigger)))
+
+
 def committed_by_another(
-    trigger: Trigger, storage: Storage, store: CompletedCheckpointStore
+    trigger: Trigger, storage: Storage, store: CompletedCheckpointStore, commit: Request[bool]
 ) -> BatchCommittedError | None:
     """Error of a run whose batch an earlier run has committed; None otherwise. Its checkpoint would subsume newer ones.
+
+    Args:
+        trigger: trigger of the batch.
+        storage: storage of the checkpoint location.
+        store: its completed checkpoints.
+        commit: `is_committed`.
 
     Raises:
         StorageError: the commit log cannot be read.
@@ -49,7 +64,7 @@ def committed_by_another(
     # Checkpoints count too: a run with many claims has dropped the claims of all others.
     records: list[Record] = [*store.claims(), *store.all()]
     others = [record for record in records if record.owner.run_id != trigger.job]
-    if not others or trigger.is_standalone or not storage.exists(_commit(trigger)):
+    if not others or trigger.is_standalone or not commit.answer():
         return None
     newest = max(others, key=lambda record: record.id)
     return BatchCommittedError(storage.location, trigger.batch_id, str(newest.owner))
@@ -75,7 +90,7 @@ def await_commit(
     store: CompletedCheckpointStore,
     earlier: Sequence[ClaimRecord],
     environment: Environment,
-) -> None:
+) -> bool:
     """Wait for the commit of the batch, if an earlier driver has completed its checkpoint just before it was fenced. It
     may be about to commit that batch, but completes no other.
 
@@ -86,18 +101,22 @@ def await_commit(
         earlier: claims before this run's.
         environment: clock and longest wait.
 
+    Returns:
+        True if the earlier driver has had its time: an earlier look for the commit does not count any more.
+
     Raises:
         StorageError: the commit log cannot be read.
     """
     completed = store.latest_of_version(trigger.version)
     if completed is None or completed.owner.run_id == trigger.job or trigger.is_standalone:
-        return
+        return False
     if hold_of(earlier).holder is Holder.NONE:
-        return
+        return False
     for _ in range(int(environment.commit_seconds / _POLL_SECONDS)):
         if storage.exists(_commit(trigger)):
-            return
+            return True
         environment.clock.sleep(_POLL_SECONDS)
+    return True
 
 
 def _commit(trigger: Trigger) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 
 from spark_ckpt.checkpoint.layout import CKPT, SHARED, checkpoint_of_directory, in_location
-from spark_ckpt.checkpoint.load import files_named
+from spark_ckpt.checkpoint.load import files_named, list_shared
 from spark_ckpt.checkpoint.registry import SharedStateRegistry
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.errors import SparkCkptError
@@ -38,7 +38,7 @@ class Backlog:
         registry: registry with the `older` checkpoints as unread.
         cleaner: deletes orphans.
         older: checkpoints to read.
-        deletes_orphans: whether this driver may delete orphans.
+        there_before: `files_before` the run, after the claim; None if this driver may not delete orphans.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Backlog:
         registry: SharedStateRegistry,
         cleaner: Cleaner,
         older: Sequence[CheckpointRecord],
-        deletes_orphans: bool,
+        there_before: set[str] | None,
     ) -> None:
         self._storage = storage
         self._store = store
@@ -56,7 +56,7 @@ class Backlog:
         self._cleaner = cleaner
         self._older = older
         self._claimed = store.counter.get()
-        self._there_before = self._list_before() if deletes_orphans else None
+        self._there_before = there_before
         self._files: dict[int, set[str]] = {}
         self._there: list[Leftover] = []
         self._is_read = threading.Event()
@@ -113,16 +113,6 @@ class Backlog:
         finally:
             self._is_read.set()
 
-    def _list_before(self) -> set[str]:
-        """Files older than this run in directories that it may write to: state files, and leftovers of earlier drivers
-        in directories of future checkpoints. It never writes to directories of checkpoints before its claim."""
-        there = {f"{SHARED}/{file.name}" for file in self._storage.list(in_location(SHARED))}
-        for entry in self._storage.list(CKPT):
-            if entry.is_directory and (checkpoint_of_directory(entry.name) or 0) >= self._claimed:
-                files = self._storage.list(in_location(entry.name))
-                there |= {f"{entry.name}/{file.name}" for file in files} or {entry.name}
-        return there
-
     def _is_earlier(self, leftover: Leftover) -> bool:
         """True if no task or checkpoint of this run can have written the file."""
         assert self._there_before is not None
@@ -156,6 +146,26 @@ class Backlog:
         for orphan in orphans:
             if orphan.is_directory:
                 self._storage.remove_empty(in_location(orphan.path))
+
+
+def files_before(storage: Storage, claimed: int) -> set[str]:
+    """Files older than this run in directories that it may write to: state files, and leftovers of earlier drivers in
+    directories of future checkpoints. It never writes to directories of checkpoints before its claim.
+
+    Args:
+        storage: storage of the checkpoint location.
+        claimed: next id after the claim.
+
+    Raises:
+        StorageError: the location cannot be listed.
+    """
+    shared = list_shared(storage)
+    there = set()
+    for entry in storage.list(CKPT):
+        if entry.is_directory and (checkpoint_of_directory(entry.name) or 0) >= claimed:
+            files = storage.list(in_location(entry.name))
+            there |= {f"{entry.name}/{file.name}" for file in files} or {entry.name}
+    return there | {f"{SHARED}/{file.name}" for file in shared.answer()}
 
 
 def in_thread(work: Callable[[], None]) -> None:

@@ -8,6 +8,7 @@ from spark_ckpt.storage.creating import Found, Whose, create_and_find, create_or
 from spark_ckpt.storage.hadoop import FRAME_BYTES, HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
+from spark_ckpt.storage.request import Request
 from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve, storage_on
 from spark_ckpt.storage.s3 import s3_options
 from spark_ckpt.storage.s3_storage import S3Storage
@@ -26,6 +27,7 @@ __all__ = [
     "HadoopStorage",
     "LocalStorage",
     "MemoryStorage",
+    "Request",
     "S3Storage",
     "Storage",
     "Whose",

@@ -6,10 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeVar
 
 from spark_ckpt.errors import StorageError
 from spark_ckpt.redaction import redacted
 from spark_ckpt.storage.errors import PathEscapeError
+from spark_ckpt.storage.request import Request
+
+_T = TypeVar("_T")
 
 DIRECTORY_MARKER = ".directory"
 """Name of the empty file that `make_directory` writes on storages without directories."""
@@ -105,6 +109,14 @@ class Storage(ABC):
         """True if Hadoop's file system for this storage renames atomically. Spark's `CheckpointFileManager` then makes
         a file appear by the rename of a temporary one."""
         return False
+
+    def begin(self, call: Callable[[], _T]) -> Request[_T]:
+        """Begins requests beside the caller, if they are slow; otherwise they run when their answer is needed.
+
+        Args:
+            call: the requests, on this storage.
+        """
+        return Request(call)
 
     def probe(self, directory: str) -> None:  # noqa: B027  (most storages need no proof)
         """Verifies that the storage honors `create_exclusive`, by an attempt to create an existing file. Required once

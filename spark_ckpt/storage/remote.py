@@ -13,6 +13,7 @@ from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError, StorageError
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 from spark_ckpt.storage.errors import DriverGoneError, ExclusiveCreateUnsupportedError, HadoopError
+from spark_ckpt.storage.request import Request
 
 _T = TypeVar("_T")
 
@@ -61,6 +62,13 @@ class FsspecStorage(Storage):
     def defers_deletions(self) -> bool:
         """True: saves the requests that would prove ownership."""
         return True
+
+    def begin(self, call: Callable[[], _T]) -> Request[_T]:
+        """Begins requests on another thread."""
+        request = Request(call)
+        if self.requests_are_slow:
+            request.start()
+        return request
 
     def read(self, name: str) -> bytes:
         """All bytes of a file."""

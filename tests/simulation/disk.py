@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from spark_ckpt.errors import StateFileNotFoundError, StorageError
-from spark_ckpt.storage import CreateOutcome, CreateResult, FileInfo, Storage
+from spark_ckpt.storage import CreateOutcome, CreateResult, FileInfo, Request, Storage
 from tests.simulation.faults import Way
 
 T = TypeVar("T")
@@ -119,6 +119,13 @@ class SimulatedStorage(Storage):
     @property
     def renames(self) -> bool:
         return not self._is_remote
+
+    def begin(self, call: Callable[[], T]) -> Request[T]:
+        """The answer is as old as the request may be: a remote storage is asked at once, or when it is needed."""
+        request = Request(call)
+        if self._is_remote and self._way.rng.random() < 0.5:
+            request.run()
+        return request
 
     def read(self, name: str) -> bytes:
         data = self._reading("read", name, lambda: self._disk.read(name))

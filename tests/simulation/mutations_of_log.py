@@ -119,10 +119,10 @@ def _lost_create(self: Log, record: Record, again: bool = False) -> Record | Non
     return None if there == record else there
 
 
-def _committed_by_a_claimant(trigger: Any, storage: Any, store: RecordStore) -> Any:
+def _committed_by_a_claimant(trigger: Any, storage: Any, store: RecordStore, commit: Any) -> Any:
     """Takes any run with a claim for the one that committed the batch."""
     if any(claim.owner.run_id != trigger.job for claim in store.claims()):
-        return committed_by_another(trigger, storage, store)
+        return committed_by_another(trigger, storage, store, commit)
     return None
 
 

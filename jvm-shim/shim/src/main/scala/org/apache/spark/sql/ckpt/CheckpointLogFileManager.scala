@@ -72,7 +72,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     val fence = LogFence.of(path)
     if (appearsWhenClosed && !overwriteIfPossible) {
       fence.foreach(_.check(sparks, LogFence.FreshNanos))
-      new ExclusiveOutputStream(fs, path)
+      new ExclusiveOutputStream(fs, path, content => lastPut = (path, content))
     } else {
       // The look comes after the temporary file, which a rollback deletes after its marker: one of the two stops us.
       val out = sparks.createAtomic(path, overwriteIfPossible)
@@ -89,11 +89,17 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   /** What the thread asked for last. Spark asks whether an entry exists before it opens it, for each entry. */
   private val lastFound = new ThreadLocal[(Path, FileStatus)]
 
-  /** On an object store, one request instead of two for an entry that the thread has just found. */
+  /** The last entry that was put exclusively: it never changes, and Spark's file source reads each of its own back. */
+  @volatile private var lastPut: (Path, Array[Byte]) = _
+
+  private def ownContent(path: Path): Option[Array[Byte]] = Option(lastPut).collect { case (`path`, content) => content }
+
+  /** On an object store, one request instead of two for an entry that the thread has just found; none for its own. */
   override def open(path: Path): FSDataInputStream = {
     val found = lastFound.get()
     lastFound.remove()
-    LogPrefetch.of(path).flatMap(_.open(path)).getOrElse {
+    val own = ownContent(path).map(content => new FSDataInputStream(new BytesInputStream(content)))
+    own.orElse(LogPrefetch.of(path).flatMap(_.open(path))).getOrElse {
       if (found != null && found._1 == path) FutureIO.awaitFuture(fs.openFile(path).withFileStatus(found._2).build())
       else sparks.open(path)
     }
@@ -112,7 +118,9 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     }
 
   override def exists(path: Path): Boolean =
-    if (appearsWhenClosed) {
+    if (ownContent(path).isDefined) {
+      true
+    } else if (appearsWhenClosed) {
       val status = knownStatus(path).getOrElse(askedStatus(path))
       status.fold(lastFound.remove())(found => lastFound.set((path, found)))
       status.isDefined
@@ -130,6 +138,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   override def delete(path: Path): Unit = {
     LogPrefetch.changing(path)
+    if (ownContent(path).isDefined) lastPut = null
     sparks.delete(path)
   }
 
@@ -142,12 +151,17 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
    * @throws CheckpointFailure if the location is a savepoint
    */
   override def createCheckpointDirectory(): Path = {
-    if (sparks.exists(new Path(path, SavepointRecord))) throw onSavepoint(path)
+    // On an object store, each takes two or three requests.
+    val savepoint = SideBySide.beginIf(appearsWhenClosed)(isSavepoint)
+    val look = SideBySide.beginIf(appearsWhenClosed)(LogFence.look(path, sparks))
+    if (savepoint.answer()) throw onSavepoint(path)
     val location = sparks.createCheckpointDirectory()
-    LogFence.start(location, sparks)
+    LogFence.start(location, look.answer())
     if (appearsWhenClosed) LogPrefetch.start(fs, location)
     location
   }
+
+  private def isSavepoint: Boolean = sparks.exists(new Path(path, SavepointRecord))
 }
 
 private object CheckpointLogFileManager {
@@ -160,8 +174,13 @@ private object CheckpointLogFileManager {
       "checkpoint location of it. Start the query with that one. The savepoint was not changed")
 }
 
-/** A small file, put as a whole on close unless one exists. */
-private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path) extends BufferedEntryStream {
+/**
+ * A small file, put as a whole on close unless one exists.
+ *
+ * @param whenPut called with the content once the file is there
+ */
+private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path, whenPut: Array[Byte] => Unit)
+    extends BufferedEntryStream {
 
   /** @throws FileAlreadyExistsException if another driver was first */
   override protected def put(content: Array[Byte]): Unit = {
@@ -180,6 +199,7 @@ private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path) exte
           case None => throw e
         }
     }
+    whenPut(content)
   }
 
   private def read(): Option[Array[Byte]] =

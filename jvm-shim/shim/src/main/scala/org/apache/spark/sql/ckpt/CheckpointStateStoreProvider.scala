@@ -73,6 +73,9 @@ class CheckpointStateStoreProvider
   private var snapshotReports: Option[SnapshotReports] = None
   private var timeout: FiniteDuration = _
   private var isLazy = true
+
+  /** Makes the store's directory, by which the `statestore` data source finds a query's partitions. */
+  private var directory: SideBySide.Request[Unit] = _
   @volatile private var closed = false
 
   /** Cost of the loads since the last batch that counted. */
@@ -134,8 +137,7 @@ class CheckpointStateStoreProvider
       case _: ReaderJob =>
     }
     StateMemory.add(this)
-    // The `statestore` data source finds a query's partitions by the directories of its stores.
-    files.makeDirectory(stateStoreId.storeCheckpointLocation())
+    directory = SideBySide.beginIf(files.isRemote)(files.makeDirectory(stateStoreId.storeCheckpointLocation()))
   }
 
   override def stateStoreId: StateStoreId = storeId
@@ -308,6 +310,7 @@ class CheckpointStateStoreProvider
     val version = store.version + 1
     val stateId = StateIds.newId()
     val batch = try {
+      directory.answer()
       val shipment = prepare(version, stateId, forceSnapshot)
       val asked = System.nanoTime()
       val ack = messages.ack(version, stateId, state.baseId, state.backend, shipment)

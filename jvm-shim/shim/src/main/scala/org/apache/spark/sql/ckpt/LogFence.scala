@@ -54,18 +54,25 @@ private[ckpt] object LogFence {
   /** The fences of the queries that this driver has started, by checkpoint location. */
   private val fences = new ConcurrentHashMap[Path, LogFence]()
 
+  /** The markers of rollbacks in a location. */
+  final class Look private[LogFence] (private[LogFence] val names: Seq[String], private[LogFence] val startedAt: Long)
+
+  /** Looks for rollbacks. All reads of the query's logs come later. */
+  def look(location: Path, files: CheckpointFileManager): Look = {
+    val startedAt = System.nanoTime()
+    new Look(namesIn(new Path(location, Directory), files), startedAt)
+  }
+
   /**
-   * Makes the fence of a starting query. All reads of its logs come later.
+   * Makes the fence of a starting query.
    *
    * @throws CheckpointFailure if a rollback has not finished
    */
-  def start(location: Path, files: CheckpointFileManager): Unit = {
-    val startedAt = System.nanoTime()
-    val names = namesIn(new Path(location, Directory), files)
-    val begun = names.collect { case Marker(epoch) => epoch.toLong }.toSet
-    val unfinished = begun -- names.collect { case Done(epoch) => epoch.toLong }
+  def start(location: Path, look: Look): Unit = {
+    val begun = look.names.collect { case Marker(epoch) => epoch.toLong }.toSet
+    val unfinished = begun -- look.names.collect { case Done(epoch) => epoch.toLong }
     if (unfinished.nonEmpty) throw notFinished(location)
-    fences.put(location, new LogFence(location, begun.maxOption.getOrElse(0L), startedAt))
+    fences.put(location, new LogFence(location, begun.maxOption.getOrElse(0L), look.startedAt))
   }
 
   /** The fence of an entry of Spark's logs; None for other files. */

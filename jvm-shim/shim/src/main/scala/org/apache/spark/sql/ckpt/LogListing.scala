@@ -43,8 +43,9 @@ private[ckpt] final class LogListing(root: Path, val files: Seq[FileStatus], isL
     if (path == root) Iterator.empty else Iterator.iterate(path.getParent)(_.getParent).takeWhile(_ != root.getParent)
 
   /**
-   * The files that Spark reads when a query starts: of a log the latest compacted entry and all after it, or the latest
-   * two entries; of the state its schemas and the metadata of operators.
+   * The files that Spark reads when a query starts: of a log the latest compacted entry and all after it. Of a log
+   * without one, the latest two entries, but all entries of a source (`CompactibleFileStreamLog.allFiles`). Of the state
+   * its schemas and the metadata of operators.
    */
   def readAtStart: Seq[FileStatus] = {
     val candidates = files.filter(file => isLog || file.getPath == root || isMetadata(file.getPath))
@@ -52,19 +53,31 @@ private[ckpt] final class LogListing(root: Path, val files: Seq[FileStatus], isL
     val latest = entries.groupBy(_.getPath.getParent).values.flatMap { entries =>
       val sorted = entries.sortBy(entry => number(entry.getPath))
       val compacted = sorted.lastIndexWhere(_.getPath.getName.endsWith(Compacted))
-      if (compacted >= 0) sorted.drop(compacted) else sorted.takeRight(2)
+      if (compacted >= 0) sorted.drop(compacted)
+      else if (root.getName == Sources) sorted
+      else sorted.takeRight(2)
     }
     (latest ++ others).filter(_.getLen <= MaxBytes).take(MaxRead).toSeq
   }
+
+  /** Paths that Spark asks for when a query starts, although the listing does not have them. */
+  def askedAtStart: Seq[Path] =
+    statuses.keys.filter(path => path.getName == OperatorMetadata && !isLog).map(new Path(_, SecondVersion))
+      .filterNot(statuses.contains).toSeq
 
   private def isMetadata(file: Path): Boolean = above(file).exists(directory => MetadataDirectories(directory.getName))
 }
 
 private object LogListing {
+  private val Sources = "sources"
   private val Compacted = ".compact" // CompactibleFileStreamLog.COMPACT_FILE_SUFFIX
 
   /** Directories of an operator (`OperatorStateMetadataUtils`, `StateStore`), and of transformWithState's schemas. */
-  private val MetadataDirectories = Set("_metadata", "_stateSchema")
+  private val OperatorMetadata = "_metadata"
+  private val MetadataDirectories = Set(OperatorMetadata, "_stateSchema")
+
+  /** Of an operator's metadata (`OperatorStateMetadataV2.metadataDirPath`). */
+  private val SecondVersion = "v2"
 
   private val MaxBytes = 16L << 20
   private val MaxRead = 256

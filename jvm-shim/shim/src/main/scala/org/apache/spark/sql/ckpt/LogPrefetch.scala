@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.io.{ByteArrayInputStream, EOFException, IOException}
+import java.io.{ByteArrayInputStream, EOFException, FileNotFoundException, IOException}
 import java.util.concurrent.{Callable, ConcurrentHashMap, ExecutionException, Future}
 
 import scala.collection.mutable
@@ -35,10 +35,13 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
   private val changed = ConcurrentHashMap.newKeySet[Path]()
   private val contents = new ConcurrentHashMap[Path, Future[Array[Byte]]]()
   private val pool = ThreadUtils.newDaemonCachedThreadPool("spark-ckpt-log-prefetch", Threads, KeepAliveSeconds)
+  private val statuses = new ConcurrentHashMap[Path, Future[Option[FileStatus]]]()
   private val listings = Parts.map(part => new Path(location, part) -> submit(() => listed(part))).toMap
 
   /** Status of a file or directory; Some(None) where there is none, None where that is not known. */
-  def status(path: Path): Option[Option[FileStatus]] = listing(path).flatMap(_.status(path))
+  def status(path: Path): Option[Option[FileStatus]] = listing(path).flatMap { listing =>
+    listing.status(path).orElse(Option(statuses.get(path)).flatMap(answer))
+  }
 
   /** Files and directories in a directory, if it has any. */
   def list(directory: Path): Option[Seq[FileStatus]] = listing(directory).flatMap(_.children(directory))
@@ -65,6 +68,7 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
     val root = new Path(location, part)
     val listing = new LogListing(root, filesBelow(root), isLog = part != "state")
     listing.readAtStart.foreach(file => contents.put(file.getPath, submit(() => read(file))))
+    listing.askedAtStart.foreach(path => statuses.put(path, submit(() => asked(path))))
     listing
   }
 
@@ -77,6 +81,12 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
     }
     found.toSeq
   }
+
+  private def asked(path: Path): Option[FileStatus] =
+    try Some(fs.getFileStatus(path))
+    catch {
+      case _: FileNotFoundException => None
+    }
 
   private def read(file: FileStatus): Array[Byte] = {
     val in = FutureIO.awaitFuture(fs.openFile(file.getPath).withFileStatus(file).build())

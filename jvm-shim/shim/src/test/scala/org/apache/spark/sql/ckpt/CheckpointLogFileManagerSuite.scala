@@ -64,16 +64,39 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
 
   test("an entry that was just found is opened without asking for it again") {
     withManager("put") { (manager, path, fs) =>
-      write(manager, path, "v1")
+      val other = new Path(path.getParent, "1")
+      fs.put(path, "v1".getBytes, ifAbsent = true)
+      fs.put(other, "v2".getBytes, ifAbsent = true)
       val before = fs.openedAsKnown
       assert(manager.exists(path) && read(manager, path) == "v1")
       assert(fs.openedAsKnown == before + 1)
       assert(read(manager, path) == "v1")
-      val other = new Path(path.getParent, "1")
-      write(manager, other, "v2")
       assert(manager.exists(path) && read(manager, other) == "v2")
       assert(manager.exists(path) && !manager.exists(new Path(path.getParent, "2")) && read(manager, path) == "v1")
       assert(fs.openedAsKnown == before + 1)
+    }
+  }
+
+  test("the last entry that a manager has put is read back without a request") {
+    withManager("put") { (manager, path, fs) =>
+      write(manager, path, "v1")
+      fs.delete(path, false)
+      assert(manager.exists(path) && read(manager, path) == "v1")
+      val other = new Path(path.getParent, "1")
+      write(manager, other, "v2")
+      assert(!manager.exists(path) && read(manager, other) == "v2")
+      intercept[FileNotFoundException](read(manager, path))
+      manager.delete(other)
+      assert(!manager.exists(other))
+    }
+  }
+
+  test("an entry that could not be put is not taken for there") {
+    withManager("put") { (manager, path, fs) =>
+      fs.put(path, "of another driver".getBytes, ifAbsent = true)
+      intercept[FileAlreadyExistsException](write(manager, path, "ours"))
+      fs.delete(path, false)
+      assert(!manager.exists(path))
     }
   }
 

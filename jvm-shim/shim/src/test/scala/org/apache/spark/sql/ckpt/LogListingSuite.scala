@@ -34,6 +34,18 @@ class LogListingSuite extends AnyFunSuite {
       Seq("sources/0/19.compact", "sources/0/20", "sources/0/21", "sources/0/22", "sources/1/0"))
   }
 
+  test("of a source without a compacted entry Spark reads all entries") {
+    val files = listing("sources", isLog = true, "0/0", "0/1", "0/2", "0/10", "1/0")
+    assert(names(files.readAtStart).sorted ==
+      Seq("sources/0/0", "sources/0/1", "sources/0/10", "sources/0/2", "sources/1/0"))
+  }
+
+  test("Spark asks for the second version of the metadata of operators") {
+    val files = listing("state", isLog = false, "0/_metadata/metadata", "1/_metadata/metadata", "1/_metadata/v2/3")
+    assert(files.askedAtStart == Seq(new Path(location, "state/0/_metadata/v2")))
+    assert(listing("sources", isLog = true, "0/0").askedAtStart.isEmpty)
+  }
+
   test("of the state Spark reads schemas and metadata, not the state files of a provider") {
     val files = listing("state", isLog = false, "0/0/_metadata/schema", "0/0/1.delta", "0/_metadata/metadata",
       "0/_stateSchema/default/0_6a", "0/_metadata/v2/3", "0/_metadata/v2/4", "0/_metadata/v2/5", "0/1/7.zip")

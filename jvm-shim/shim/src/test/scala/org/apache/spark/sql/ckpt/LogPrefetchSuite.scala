@@ -81,6 +81,18 @@ class LogPrefetchSuite extends AnyFunSuite {
     }
   }
 
+  test("the second version of an operator's metadata is asked for ahead") {
+    withLocation() { location =>
+      prefetched(location)
+      val second = location.file("state/0/0/_metadata/v2")
+      assert(!location.manager.exists(second))
+      location.write("state/0/0/_metadata/v2/0", "of another driver")
+      assert(!location.manager.exists(second))
+      location.manager.mkdirs(second)
+      assert(location.manager.exists(second))
+    }
+  }
+
   test("an entry of another driver is noticed when this one writes it") {
     withLocation() { location =>
       prefetched(location)

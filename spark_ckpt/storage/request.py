@@ -1,0 +1,47 @@
+"""Requests to a storage that run beside their caller."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from typing import Generic, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Request(Generic[_T]):
+    """A request that runs when its answer is needed, or beside its caller once it is started.
+
+    Args:
+        call: the request.
+    """
+
+    def __init__(self, call: Callable[[], _T]) -> None:
+        self._call = call
+        self._answers: list[_T] = []
+        self._error: Exception | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Starts the request on another thread, whose log names the same query. Its error is kept for `answer`."""
+        run = copy_context().run
+        self._thread = threading.Thread(target=run, args=(self.run,), name="spark-ckpt-request", daemon=True)
+        self._thread.start()
+
+    def run(self) -> None:
+        """Runs the request here and now. Its error is kept for `answer`."""
+        try:
+            self._answers.append(self._call())
+        except Exception as e:
+            self._error = e
+
+    def answer(self) -> _T:
+        """Answer of the request, or its exception."""
+        if self._thread is not None:
+            self._thread.join()
+        if not self._answers and self._error is None:
+            self.run()
+        if self._error is not None:
+            raise self._error
+        return self._answers[0]
