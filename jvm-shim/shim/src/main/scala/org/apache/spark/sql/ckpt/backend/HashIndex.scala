@@ -74,13 +74,7 @@ private[backend] final class HashIndex(expected: Long) {
   }
 
   /** Adds all entries to others. */
-  def copyTo(entries: PendingEntries): Unit = {
-    var i = 0
-    while (i < directory.length) {
-      copy(directory(i), entries)
-      i += 1 << (bits - depth(directory(i)))
-    }
-  }
+  def copyTo(entries: PendingEntries): Unit = foreachPart(copy(_, entries))
 
   private def copy(slots: Array[Long], entries: PendingEntries): Unit = {
     var i = 0
@@ -91,15 +85,18 @@ private[backend] final class HashIndex(expected: Long) {
   }
 
   /** Moves all entries to others, and keeps the room for as many. */
-  def moveTo(entries: PendingEntries): Unit = {
-    copyTo(entries)
+  def moveTo(entries: PendingEntries): Unit = foreachPart { slots =>
+    copy(slots, entries)
+    val d = depth(slots)
+    Arrays.fill(slots, 0L)
+    slots(slots.length - 1) = d.toLong << 32
+  }
+
+  private def foreachPart(use: Array[Long] => Unit): Unit = {
     var i = 0
     while (i < directory.length) {
-      val slots = directory(i)
-      val d = depth(slots)
-      Arrays.fill(slots, 0L)
-      slots(slots.length - 1) = d.toLong << 32
-      i += 1 << (bits - d)
+      use(directory(i))
+      i += 1 << (bits - depth(directory(i)))
     }
   }
 

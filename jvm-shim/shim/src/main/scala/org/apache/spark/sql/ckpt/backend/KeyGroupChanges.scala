@@ -53,11 +53,8 @@ private[backend] final class KeyGroupChanges(table: StateTable) {
 
   /** Removes a key, which a base may have. */
   def remove(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
-    var address = table.find(index, hash, keyBase, keyOffset, keyLength)
-    if (address == 0) {
-      table.insert(hash, keyGroup, keyBase, keyOffset, keyLength, null, 0, 0)
-      address = table.find(index, hash, keyBase, keyOffset, keyLength)
-    }
+    val known = table.find(index, hash, keyBase, keyOffset, keyLength)
+    val address = if (known != 0) known else table.insert(hash, keyGroup, keyBase, keyOffset, keyLength, null, 0, 0)
     removed(keyOf(address)) = hash
   }
 

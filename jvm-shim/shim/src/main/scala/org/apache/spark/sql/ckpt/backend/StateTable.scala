@@ -225,7 +225,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     else TableRecord.point(evictedRecord(address), StateTable.RecordStart, linkWords, cursor)
   }
 
-  /** Adds a new key. */
+  /** Adds a new key; returns the address of its record. */
   def insert(
       hash: Int,
       keyGroup: Int,
@@ -234,7 +234,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
       keyLength: Int,
       valueBase: AnyRef,
       valueOffset: Long,
-      valueLength: Int): Unit = {
+      valueLength: Int): Int = {
     val address = write(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
     if (load.isRunning) load.add(hash, address) else index.insert(hash, address)
     keys += 1
@@ -244,6 +244,7 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
     } else if (order != null) {
       order.insert(encoder.encode(keyBase, keyOffset, keyLength), address)
     }
+    address
   }
 
   /** Replaces the value of an existing key, in place if it takes the same number of words and no snapshot has it. */

@@ -62,8 +62,10 @@ private[backend] final class TableLoad(table: StateTable, expected: Long) {
   def changed: HashIndex = if (changes != null && changes.isActive) changes.index else null
 
   /** Address of the record of a key that deltas have changed; 0 if there is none. */
-  def find(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int =
-    if (changed == null) 0 else table.find(changes.index, hash, keyBase, keyOffset, keyLength)
+  def find(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Int = {
+    val index = changed
+    if (index == null) 0 else table.find(index, hash, keyBase, keyOffset, keyLength)
+  }
 
   /** Takes a new key. */
   def add(hash: Int, address: Int): Unit =
