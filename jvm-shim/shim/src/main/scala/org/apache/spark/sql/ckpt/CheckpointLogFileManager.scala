@@ -92,7 +92,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   /** The last entry that was put exclusively: it never changes, and Spark's file source reads each of its own back. */
   @volatile private var lastPut: (Path, Array[Byte]) = _
 
-  private def ownContent(path: Path): Option[Array[Byte]] = Option(lastPut).collect { case (`path`, content) => content }
+  private def ownContent(path: Path): Option[Array[Byte]] = Option(lastPut).filter(_._1 == path).map(_._2)
 
   /** On an object store, one request instead of two for an entry that the thread has just found; none for its own. */
   override def open(path: Path): FSDataInputStream = {

@@ -44,8 +44,8 @@ private[ckpt] final class LogListing(root: Path, val files: Seq[FileStatus], isL
 
   /**
    * The files that Spark reads when a query starts: of a log the latest compacted entry and all after it. Of a log
-   * without one, the latest two entries, but all entries of a source (`CompactibleFileStreamLog.allFiles`). Of the state
-   * its schemas and the metadata of operators.
+   * without one, the latest two entries, but all entries of a source (`CompactibleFileStreamLog.allFiles`). Of the
+   * state its schemas and the metadata of operators.
    */
   def readAtStart: Seq[FileStatus] = {
     val candidates = files.filter(file => isLog || file.getPath == root || isMetadata(file.getPath))

@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt.backend
 import java.util.Arrays
 
 /**
- * The records of a table that a batch has changed, in the order of a walk over the table. So a walk finds the changes by
- * one comparison per record, instead of a lookup of each key in the write buffer.
+ * The records of a table that a batch has changed, in the order of a walk over the table. So a walk finds the changes
+ * by one comparison per record, instead of a lookup of each key in the write buffer.
  *
  * Not for records with pages of their own: see [[RecordPages.isOwn]].
  *
