@@ -66,14 +66,15 @@ class FilesystemCompletedCheckpointStore(RecordStore):
 
     def prepare_claim(self) -> None:
         """Begins to verify that the storage honors the exclusive create."""
-        self._probe = self._storage.begin(lambda: self._storage.probe(self._files.directory))
+        self._probe = self._begin_probe()
+
+    def _begin_probe(self) -> Request[None]:
+        return self._storage.begin(lambda: self._storage.probe(self._files.directory))
 
     def claim(self) -> ClaimRecord:
         """Claims the next id with a generation above all known ones; retries if another driver was faster."""
-        if self._probe is None:
-            self.prepare_claim()
-        assert self._probe is not None
-        probe, self._probe = self._probe, None
+        probe = self._probe or self._begin_probe()
+        self._probe = None
         probe.answer()
         for _ in range(_MOST_CLAIMS):
             surplus = self._surplus_claims(CLAIMS_KEPT - 1)

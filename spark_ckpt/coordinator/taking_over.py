@@ -39,11 +39,7 @@ def check_not_followed(trigger: Trigger, storage: Storage, store: CompletedCheck
 
 
 def is_committed(trigger: Trigger, storage: Storage) -> Request[bool]:
-    """Begin to look for the commit of the batch.
-
-    Raises:
-        StorageError: the commit log cannot be read.
-    """
+    """Begin to look for the commit of the batch. The answer raises a StorageError if the log cannot be read."""
     return storage.begin(lambda: storage.exists(_commit(trigger)))
 
 

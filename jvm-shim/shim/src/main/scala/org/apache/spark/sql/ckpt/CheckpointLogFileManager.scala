@@ -121,7 +121,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     if (ownContent(path).isDefined) {
       true
     } else if (appearsWhenClosed) {
-      val status = knownStatus(path).getOrElse(askedStatus(path))
+      val status = knownStatus(path).getOrElse(LogPrefetch.statusOf(fs, path))
       status.fold(lastFound.remove())(found => lastFound.set((path, found)))
       status.isDefined
     } else {
@@ -129,12 +129,6 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     }
 
   private def knownStatus(path: Path): Option[Option[FileStatus]] = LogPrefetch.of(path).flatMap(_.status(path))
-
-  private def askedStatus(path: Path): Option[FileStatus] =
-    try Some(fs.getFileStatus(path))
-    catch {
-      case _: FileNotFoundException => None
-    }
 
   override def delete(path: Path): Unit = {
     LogPrefetch.changing(path)

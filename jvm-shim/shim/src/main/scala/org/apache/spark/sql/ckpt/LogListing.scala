@@ -61,9 +61,11 @@ private[ckpt] final class LogListing(root: Path, val files: Seq[FileStatus], isL
   }
 
   /** Paths that Spark asks for when a query starts, although the listing does not have them. */
-  def askedAtStart: Seq[Path] =
-    statuses.keys.filter(path => path.getName == OperatorMetadata && !isLog).map(new Path(_, SecondVersion))
-      .filterNot(statuses.contains).toSeq
+  def askedAtStart: Seq[Path] = {
+    val operators = if (isLog) Nil else children(root).getOrElse(Nil).map(_.getPath)
+    val metadata = operators.map(new Path(_, Metadata)).filter(statuses.contains)
+    metadata.map(new Path(_, SecondVersion)).filterNot(statuses.contains)
+  }
 
   private def isMetadata(file: Path): Boolean = above(file).exists(directory => MetadataDirectories(directory.getName))
 }
@@ -72,9 +74,10 @@ private object LogListing {
   private val Sources = "sources"
   private val Compacted = ".compact" // CompactibleFileStreamLog.COMPACT_FILE_SUFFIX
 
+  private val Metadata = "_metadata"
+
   /** Directories of an operator (`OperatorStateMetadataUtils`, `StateStore`), and of transformWithState's schemas. */
-  private val OperatorMetadata = "_metadata"
-  private val MetadataDirectories = Set(OperatorMetadata, "_stateSchema")
+  private val MetadataDirectories = Set(Metadata, "_stateSchema")
 
   /** Of an operator's metadata (`OperatorStateMetadataV2.metadataDirPath`). */
   private val SecondVersion = "v2"

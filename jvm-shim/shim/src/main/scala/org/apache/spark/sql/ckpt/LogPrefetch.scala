@@ -11,15 +11,15 @@
 package org.apache.spark.sql.ckpt
 
 import java.io.{ByteArrayInputStream, EOFException, FileNotFoundException, IOException}
-import java.util.concurrent.{Callable, ConcurrentHashMap, ExecutionException, Future}
+import java.util.concurrent.ConcurrentHashMap
 
 import scala.collection.mutable
+import scala.util.{Failure, Success}
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, FSInputStream, Path}
 import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.util.ThreadUtils
 
 /**
  * Spark's own files of a checkpoint location as its query starts, read in parallel. Spark reads them one after another:
@@ -33,10 +33,9 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
 
   private val startedAt = System.nanoTime()
   private val changed = ConcurrentHashMap.newKeySet[Path]()
-  private val contents = new ConcurrentHashMap[Path, Future[Array[Byte]]]()
-  private val pool = ThreadUtils.newDaemonCachedThreadPool("spark-ckpt-log-prefetch", Threads, KeepAliveSeconds)
-  private val statuses = new ConcurrentHashMap[Path, Future[Option[FileStatus]]]()
-  private val listings = Parts.map(part => new Path(location, part) -> submit(() => listed(part))).toMap
+  private val contents = new ConcurrentHashMap[Path, SideBySide.Request[Array[Byte]]]()
+  private val statuses = new ConcurrentHashMap[Path, SideBySide.Request[Option[FileStatus]]]()
+  private val listings = Parts.map(part => new Path(location, part) -> SideBySide.begin(listed(part))).toMap
 
   /** Status of a file or directory; Some(None) where there is none, None where that is not known. */
   def status(path: Path): Option[Option[FileStatus]] = listing(path).flatMap { listing =>
@@ -67,8 +66,8 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
   private def listed(part: String): LogListing = {
     val root = new Path(location, part)
     val listing = new LogListing(root, filesBelow(root), isLog = part != "state")
-    listing.readAtStart.foreach(file => contents.put(file.getPath, submit(() => read(file))))
-    listing.askedAtStart.foreach(path => statuses.put(path, submit(() => asked(path))))
+    listing.readAtStart.foreach(file => contents.put(file.getPath, SideBySide.begin(read(file))))
+    listing.askedAtStart.foreach(path => statuses.put(path, SideBySide.begin(statusOf(fs, path))))
     listing
   }
 
@@ -82,40 +81,36 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
     found.toSeq
   }
 
-  private def asked(path: Path): Option[FileStatus] =
-    try Some(fs.getFileStatus(path))
-    catch {
-      case _: FileNotFoundException => None
-    }
-
   private def read(file: FileStatus): Array[Byte] = {
     val in = FutureIO.awaitFuture(fs.openFile(file.getPath).withFileStatus(file).build())
     try in.readAllBytes() finally in.close()
   }
 
-  private def submit[T](task: Callable[T]): Future[T] = pool.submit(task)
-
   /** None after an error: Spark's own request then gives it to the user, or succeeds. */
-  private def answer[T](request: Future[T]): Option[T] =
-    try Some(request.get())
-    catch {
-      case e: ExecutionException =>
-        logDebug(s"nothing read ahead below $location", e.getCause)
-        None
-    }
+  private def answer[T](request: SideBySide.Request[T]): Option[T] = request.outcome() match {
+    case Success(found) => Some(found)
+    case Failure(e) =>
+      logDebug(s"nothing read ahead below $location", e)
+      None
+  }
 }
 
 private[ckpt] object LogPrefetch {
   private val Commits = "commits"
   private val Parts = Seq("metadata", "offsets", Commits, "sources", "state")
-  private val Threads = 32
-  private val KeepAliveSeconds = 5
   private val MaxFiles = 10000
 
   /** The start of a query takes less. Not a safeguard: nothing depends on it. */
   private val FreshNanos = 60L * 1000 * 1000 * 1000
 
   private val ofLocations = new ConcurrentHashMap[Path, LogPrefetch]()
+
+  /** Status of a file or directory, by one question to its file system. */
+  def statusOf(fs: FileSystem, path: Path): Option[FileStatus] =
+    try Some(fs.getFileStatus(path))
+    catch {
+      case _: FileNotFoundException => None
+    }
 
   /** Begins to read the files of a location; those of an earlier start are forgotten. */
   def start(fs: FileSystem, location: Path): Unit = ofLocations.put(location, new LogPrefetch(fs, location))

@@ -12,6 +12,8 @@ package org.apache.spark.sql.ckpt
 
 import java.util.concurrent.{Callable, CompletableFuture, ExecutionException, Future}
 
+import scala.util.{Failure, Success, Try}
+
 import org.apache.spark.util.ThreadUtils
 
 /** Requests to a storage that run side by side with their caller. */
@@ -25,9 +27,12 @@ private[ckpt] object SideBySide {
   final class Request[T] private[SideBySide] (running: Future[T]) {
 
     /** Its answer, or its exception. */
-    def answer(): T =
-      try running.get()
-      catch { case e: ExecutionException => throw e.getCause }
+    def outcome(): Try[T] =
+      try Success(running.get())
+      catch { case e: ExecutionException => Failure(e.getCause) }
+
+    /** Its answer; throws its exception. */
+    def answer(): T = outcome().get
   }
 
   /** Begins a request. */

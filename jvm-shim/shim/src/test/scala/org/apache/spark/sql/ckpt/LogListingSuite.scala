@@ -41,7 +41,8 @@ class LogListingSuite extends AnyFunSuite {
   }
 
   test("Spark asks for the second version of the metadata of operators") {
-    val files = listing("state", isLog = false, "0/_metadata/metadata", "1/_metadata/metadata", "1/_metadata/v2/3")
+    val files = listing("state", isLog = false, "0/_metadata/metadata", "0/0/_metadata/schema", "1/_metadata/metadata",
+      "1/_metadata/v2/3", "2/0/_metadata/schema")
     assert(files.askedAtStart == Seq(new Path(location, "state/0/_metadata/v2")))
     assert(listing("sources", isLog = true, "0/0").askedAtStart.isEmpty)
   }

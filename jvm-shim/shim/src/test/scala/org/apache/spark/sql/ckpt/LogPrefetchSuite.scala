@@ -56,8 +56,8 @@ class LogPrefetchSuite extends AnyFunSuite {
 
   private def withLocation(scheme: String = "put")(body: Location => Unit): Unit = {
     val location = new Location(scheme)
-    Seq("metadata", "offsets/0", "offsets/1", "commits/0", "sources/0/0", "state/0/0/_metadata/schema")
-      .foreach(name => location.write(name, s"first $name"))
+    Seq("metadata", "offsets/0", "offsets/1", "commits/0", "sources/0/0", "state/0/_metadata/metadata",
+      "state/0/0/_metadata/schema").foreach(name => location.write(name, s"first $name"))
     location.start()
     try body(location) finally LogPrefetch.end(location.path)
   }
@@ -84,9 +84,9 @@ class LogPrefetchSuite extends AnyFunSuite {
   test("the second version of an operator's metadata is asked for ahead") {
     withLocation() { location =>
       prefetched(location)
-      val second = location.file("state/0/0/_metadata/v2")
+      val second = location.file("state/0/_metadata/v2")
       assert(!location.manager.exists(second))
-      location.write("state/0/0/_metadata/v2/0", "of another driver")
+      location.write("state/0/_metadata/v2/0", "of another driver")
       assert(!location.manager.exists(second))
       location.manager.mkdirs(second)
       assert(location.manager.exists(second))
