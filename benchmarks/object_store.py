@@ -37,10 +37,12 @@ class Request:
     Args:
         moment: time of arrival, in seconds since 1970.
         target: path and query of its URL.
+        method: HTTP method.
     """
 
     moment: float
     target: str
+    method: str = "GET"
 
     @property
     def is_of_log(self) -> bool:
@@ -64,7 +66,7 @@ class DelayedRequests:
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answers a request."""
         target = f"{environ.get('PATH_INFO', '')}?{unquote(environ.get('QUERY_STRING', ''))}"
-        self._noted.append(Request(time.time(), target))
+        self._noted.append(Request(time.time(), target, environ.get("REQUEST_METHOD", "GET")))
         time.sleep(self.latency_ms / 1000)
         return self._application(environ, start_response)
 

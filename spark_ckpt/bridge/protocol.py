@@ -421,6 +421,8 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
         header["merge"] = _merge(reply.merge)
     if reply.by_key_group:
         header["by_key_group"] = True
+    if reply.keep_deltas:
+        header["keep_deltas"] = True
     index = b"".join(_located_index(segment, reply.by_key_group) for segment in reply.segments)
     return ok(request_id, header, index + _merge_index(reply.merge), _inline(reply.segments) + _inline(reply.merge))
 
@@ -465,11 +467,12 @@ def ack_reply(request_id: int, reply: AckReply) -> Message:
     # Formatted by hand for speed: each store of each task gets one, and only the reason may need escaping.
     reason = "null" if reply.reason is None else json.dumps(reply.reason)
     merge = f', "merge": {json.dumps(_merge(reply.merge))}' if reply.merge else ""
+    keep = ', "keep_deltas": true' if reply.keep_deltas else ""
     header = (
         f'{{"outcome": "{reply.outcome.value}", "ckpt_id": {_text_or_null(reply.state_id)}, '
         f'"base_due": {_TRUTH[reply.base_due]}, "base_required": {_TRUTH[reply.base_required]}, '
         f'"completed": {_number_or_null(reply.completed)}, '
-        f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {reason}{merge}}}'
+        f'"completed_version": {_number_or_null(reply.completed_version)}, "reason": {reason}{merge}{keep}}}'
     )
     return Message(request_id, "ok", header, _merge_index(reply.merge), _inline(reply.merge))
 

@@ -157,8 +157,12 @@ class BaseRequests:
             return BaseDemand(due=True, required=True)
         return self._asked_for(subtask, version, chain, 0, table, ())
 
+    def merges_deltas(self, chain: Chain) -> bool:
+        """True if deltas of this chain are merged; see `tiers.merges_deltas`."""
+        return tiers.merges_deltas(chain, self._config)
+
     def _bound_of(self, chain: Chain) -> int:
-        return tiers.chain_bound(self._bound) if tiers.merges_deltas(chain, self._config) else self._bound
+        return tiers.chain_bound(self._bound) if self.merges_deltas(chain) else self._bound
 
     def _asked_for(
         self,
@@ -184,7 +188,7 @@ class BaseRequests:
         partition, config = subtask.partition, self._config
         delta_bytes, base_bytes = chain.size - chain.base_bytes + arriving, chain.base_bytes
         deltas = chain.deltas + bool(arriving)
-        if tiers.merges_deltas(chain, config):
+        if self.merges_deltas(chain):
             due = tiers.is_base_due(partition, chain.base_version, delta_bytes, base_bytes, arriving, config)
             # A base needs no earlier segment.
             due = due or (self._failed[subtask] >= MERGE_TRIES and deltas > config.max_deltas)
@@ -201,7 +205,7 @@ class BaseRequests:
         busy: tuple[InProgress, ...],
         is_base_due: bool,
     ) -> BaseDemand:
-        if not tiers.merges_deltas(chain, self._config):
+        if not self.merges_deltas(chain):
             return BaseDemand()
         free = free_deltas(chain, busy)
         run = tiers.due_run(

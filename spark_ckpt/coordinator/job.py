@@ -205,7 +205,10 @@ class Job:
         if ack.base_failure is not None:
             self._base_failed(pending, ack)
         due, required, merge = self._base_requests.after_ack(ack, chain, self._parent.table)
-        reply = AckReply(Outcome.SUCCESS, ack.state_id, due, base_required=required, merge=merge)
+        keep_deltas = chain is not None and self._base_requests.merges_deltas(chain)
+        reply = AckReply(
+            Outcome.SUCCESS, ack.state_id, due, base_required=required, merge=merge, keep_deltas=keep_deltas
+        )
         if not pending.is_complete or self._trigger.is_real_time:
             newest = self._checkpoint_cache.newest_own_version()
             return reply._replace(completed_version=newest)

@@ -68,6 +68,7 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
         demand.required,
         demand.merge,
         by_key_group=has_exact_rows(chain, state),
+        keep_deltas=bases.merges_deltas(chain),
     )
 
 

@@ -132,9 +132,9 @@ class LocatedSegment:
 @dataclass(frozen=True, slots=True)
 class LocateReply:
     """Location of a version's state. `checkpoint_id` is None for version 0, which has no state. `base_due` and
-    `base_required` request a base of the located version, and `merge` merged deltas, as in `AckReply`; `limits` is that
-    of `TriggerReply`. With `by_key_group` the store may load a key group when it needs it: `rows` is exact, and the
-    segments have their key groups."""
+    `base_required` request a base of the located version, and `merge` merged deltas; these and `keep_deltas` are as in
+    `AckReply`; `limits` is that of `TriggerReply`. With `by_key_group` the store may load a key group when it needs it:
+    `rows` is exact, and the segments have their key groups."""
 
     state_id: str | None
     checkpoint_id: int | None
@@ -149,6 +149,7 @@ class LocateReply:
     merge: tuple[ChainEntry, ...] = ()
     limits: ShippingLimits | None = None
     by_key_group: bool = False
+    keep_deltas: bool = False
 
 
 class Task(NamedTuple):
@@ -303,6 +304,7 @@ class AckReply(NamedTuple):
         reason: reason of a rejection, as text; None for an ack that counts, or if `state_id` is the reason.
         base_required: whether the store's next ack must bring a base, because its chain has reached the bound.
         merge: neighbouring deltas that the store should merge into one, for a later ack; empty if none.
+        keep_deltas: whether the store should keep copies of its deltas at hand, because they will be merged.
     """
 
     outcome: Outcome
@@ -313,6 +315,7 @@ class AckReply(NamedTuple):
     reason: str | None = None
     base_required: bool = False
     merge: tuple[ChainEntry, ...] = ()
+    keep_deltas: bool = False
 
 
 @dataclass(frozen=True, slots=True)

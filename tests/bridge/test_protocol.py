@@ -197,6 +197,15 @@ def test_the_reply_to_an_ack(reply: AckReply) -> None:
     }
 
 
+def test_a_store_is_told_to_keep_copies_of_its_deltas() -> None:
+    reply = protocol.ack_reply(5, AckReply(Outcome.SUCCESS, "0" * 32, keep_deltas=True))
+    assert json.loads(reply.header)["keep_deltas"] is True
+    located = reply_to_locate(())
+    assert "keep_deltas" not in json.loads(protocol.locate_reply(5, located).header)
+    located = replace(located, keep_deltas=True)
+    assert json.loads(protocol.locate_reply(5, located).header)["keep_deltas"] is True
+
+
 def test_the_reply_to_locate_has_ascending_offsets_and_the_inline_bytes() -> None:
     segments = (
         LocatedSegment(True, "shared/x", np.array([500, 20, 90], np.int64), 700, 4096),

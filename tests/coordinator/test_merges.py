@@ -183,6 +183,20 @@ def test_a_subtask_whose_merges_fail_is_asked_for_a_base(tmp_path: Path) -> None
     assert failures == MERGE_TRIES
 
 
+def test_a_store_keeps_copies_of_deltas_that_will_be_merged(tmp_path: Path) -> None:
+    driver = driver_at(tmp_path)
+    assert [batch(driver, version, {})[KEY].keep_deltas for version in (1, 2, 3)] == [False, True, True]
+    again = driver_at(tmp_path)
+    again.trigger(4)
+    assert located(again, 3, KEY).keep_deltas
+
+
+def test_a_store_keeps_no_copies_of_deltas_that_bases_replace(tmp_path: Path) -> None:
+    with patch.object(tiers, "LEAST_BASE", 1 << 20):
+        driver = driver_at(tmp_path)
+        assert not any(batch(driver, version, {})[KEY].keep_deltas for version in (1, 2, 3))
+
+
 def test_a_store_that_loads_is_asked_to_merge(tmp_path: Path) -> None:
     driver = driver_at(tmp_path)
     version, deltas = until_asked(driver)

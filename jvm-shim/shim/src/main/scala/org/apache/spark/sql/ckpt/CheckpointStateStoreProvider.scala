@@ -239,7 +239,10 @@ class CheckpointStateStoreProvider
     // After rows that could not be loaded later, all are loaded now: the error is that of a start.
     found.filterNot(state.matches(version, _)).foreach(load(version, _, isLazy && !state.isBroken))
     if (!state.isAt(version)) state.fold()
-    found.foreach(location => obey(location.base))
+    found.foreach { location =>
+      if (location.base.keepDeltas) recent.want()
+      obey(location.base)
+    }
   }
 
   /**
@@ -247,7 +250,6 @@ class CheckpointStateStoreProvider
    * store sends no further ack.
    */
   private def obey(demand: BaseDemand): Unit = {
-    if (demand.merge.isDefined) recent.want()
     val backend = state.backend
     if (!closed) bases.obey(demand, new DeferredSnapshot(() => backend.snapshotBase(), () => backend.loadRest()))
   }
@@ -324,6 +326,7 @@ class CheckpointStateStoreProvider
           shipment.waited.collect { case base: ReadyBase => base.version },
           shipment.waited.collect { case ReadyMerge(demand, _) => demand })
         shipment.waited.foreach(recent.replaced)
+        if (reply.base.keepDeltas) recent.want()
         recent.add(version, version, shipment.delta.info.bytes)(write(shipment.delta, _))
         if (shipment.baseFailure.isDefined) bases.failureTold()
         obey(reply.base)

@@ -17,8 +17,14 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-/** Demand of a reply for a base snapshot. A required one is due, too. Or for a merge of deltas. */
-private[ckpt] final case class BaseDemand(due: Boolean, required: Boolean, merge: Option[MergeDemand] = None)
+/**
+ * Demand of a reply for a base snapshot, or for a merge of deltas.
+ *
+ * @param required   the next ack must bring a base; it is due, too
+ * @param keepDeltas copies of deltas are worth their bytes, because they will be merged
+ */
+private[ckpt] final case class BaseDemand(
+    due: Boolean, required: Boolean, merge: Option[MergeDemand] = None, keepDeltas: Boolean = false)
 
 private[ckpt] object BaseDemand {
   val Nothing: BaseDemand = BaseDemand(due = false, required = false)
@@ -30,7 +36,8 @@ private[ckpt] object BaseDemand {
   private[protocol] def of(reply: JsonNode, index: ByteBuffer, payload: Array[Byte], payloadFrom: Int): BaseDemand = {
     val required = reply.path("base_required").asBoolean(false)
     val merge = Option(reply.get("merge")).filter(_.isObject).map(MergeDemand.of(_, index, payload, payloadFrom))
-    BaseDemand(required || reply.path("base_due").asBoolean(false), required, merge)
+    BaseDemand(required || reply.path("base_due").asBoolean(false), required, merge,
+      keepDeltas = reply.path("keep_deltas").asBoolean(false))
   }
 }
 
