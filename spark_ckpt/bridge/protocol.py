@@ -353,6 +353,7 @@ class _Cursor:
             start,
             None if file_size is None else int(file_size),
             fields.get("compressed") is True,
+            fields.get("ordered") is True,
         )
 
     def finish(self) -> None:
@@ -400,6 +401,7 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
             "file_bytes": segment.file_size if segment.path is not None else None,
             "filters": segment.filters,
             **({"covers": segment.covers} if segment.covers > 1 else {}),
+            **({"ordered": True} if segment.is_ordered else {}),
         }
         for segment in reply.segments
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,6 +48,8 @@ class SegmentTable:
             no handle is shared.
         covers: int64 per segment: number of versions whose changes a delta has. Empty if no deltas were merged.
         compressed: bool per segment: True if it has blocks with a compressed body. Empty if no segment has.
+        ordered: bool per segment: True for a base whose rows can be looked up in its file (`ChainEntry.is_ordered`).
+            Empty without one.
     """
 
     counts: NDArray[np.int64]
@@ -58,6 +60,7 @@ class SegmentTable:
     shared: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     covers: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     compressed: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    ordered: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
 
     @classmethod
     def of(cls, chains: Sequence[Chain]) -> SegmentTable:
@@ -78,9 +81,8 @@ class SegmentTable:
             np.array([entry.covers for entry in entries], np.int64)
             if any(entry.covers > 1 for entry in entries)
             else np.empty(0, np.int64),
-            np.array([entry.is_compressed for entry in entries], np.bool_)
-            if any(entry.is_compressed for entry in entries)
-            else np.empty(0, np.bool_),
+            _flags(entry.is_compressed for entry in entries),
+            _flags(entry.is_ordered for entry in entries),
         )
 
     @property
@@ -92,6 +94,11 @@ class SegmentTable:
     def each_compressed(self) -> NDArray[np.bool_]:
         """`compressed` with a value for every segment."""
         return self.compressed if self.compressed.size else np.zeros(self.sizes.size, np.bool_)
+
+    @property
+    def each_ordered(self) -> NDArray[np.bool_]:
+        """`ordered` with a value for every segment."""
+        return self.ordered if self.ordered.size else np.zeros(self.sizes.size, np.bool_)
 
     def with_handles(self, chains: Sequence[Chain]) -> Iterator[tuple[ChainEntry, ...]]:
         """For each chain of this table, the segments with their own handle."""
@@ -125,6 +132,10 @@ class SegmentTable:
         """Encoded column of compressed segments, as base64 of zlib; None if no segment is."""
         return packed(self.compressed.astype("<i4").tobytes()) if self.compressed.size else None
 
+    def encode_ordered(self) -> str | None:
+        """Encoded column of ordered bases, a bit each, as base64 of zlib; None if no segment is one."""
+        return packed(np.packbits(self.ordered).tobytes()) if self.ordered.size else None
+
     @classmethod
     def decode(
         cls,
@@ -133,6 +144,7 @@ class SegmentTable:
         shared: str | None,
         merged: str | None,
         compressed: str | None,
+        ordered: str | None,
         subtasks: int,
         version: int,
         unpacking: Unpacking,
@@ -170,6 +182,7 @@ class SegmentTable:
             back,
             covers,
             is_compressed.astype(np.bool_),
+            _decode_bits(ordered, total, unpacking),
         )
 
 
@@ -331,6 +344,20 @@ def _sharing(entries: Sequence[ChainEntry]) -> NDArray[np.int64]:
     return np.array([i - first.setdefault(id(entry.offsets), i) for i, entry in enumerate(entries)], np.int64)
 
 
+def _flags(flags: Iterable[bool]) -> NDArray[np.bool_]:
+    column = np.fromiter(flags, np.bool_)
+    return column if column.any() else np.empty(0, np.bool_)
+
+
+def _decode_bits(text: str | None, segments: int, unpacking: Unpacking) -> NDArray[np.bool_]:
+    if text is None:
+        return np.empty(0, np.bool_)
+    stream = unpacking.stream(text)
+    bits = np.frombuffer(stream.read((segments + 7) // 8), np.uint8)
+    stream.finish()
+    return np.unpackbits(bits, count=segments).astype(np.bool_)
+
+
 def _decode_column(text: str | None, segments: int, unpacking: Unpacking) -> NDArray[np.int64]:
     if text is None:
         return np.empty(0, np.int64)
@@ -371,6 +398,8 @@ def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
         fields["merged"] = merged
     if (compressed := store.segments.encode_compressed()) is not None:
         fields["compressed"] = compressed
+    if (ordered := store.segments.encode_ordered()) is not None:
+        fields["ordered"] = ordered
     return fields
 
 
@@ -392,6 +421,7 @@ def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking)
             fields.get("shared"),
             fields.get("merged"),
             fields.get("compressed"),
+            fields.get("ordered"),
             len(rows),
             version,
             unpacking,

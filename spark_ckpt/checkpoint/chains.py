@@ -28,6 +28,8 @@ class ChainEntry:
         filters: filters that a row must all pass.
         covers: number of versions whose changes a delta has: more than 1 if deltas were merged.
         is_compressed: True if it has blocks with a compressed body.
+        is_ordered: True for a base without compression whose single values are in the order of their keys' hashes
+            (docs/protocol.md, section 2).
 
     Attributes:
         encoded: bytes of the handle, cached by `encode`. Not an argument, so that `replace` does not copy them to a
@@ -45,6 +47,7 @@ class ChainEntry:
     filters: tuple[PartitionFilter, ...] = ()
     covers: int = 1
     is_compressed: bool = False
+    is_ordered: bool = False
     encoded: bytes | None = field(default=None, init=False, repr=False)
 
     @property
@@ -72,6 +75,7 @@ class ChainEntry:
         filters: tuple[PartitionFilter, ...],
         covers: int,
         is_compressed: bool,
+        is_ordered: bool,
     ) -> ChainEntry:
         """Segment of another chain with the same blocks, restricted to rows that pass the filters."""
         # A rescale can create hundreds of thousands of these. `replace` takes several times as long.
@@ -87,6 +91,7 @@ class ChainEntry:
             filters,
             covers,
             is_compressed,
+            is_ordered,
         )
 
 

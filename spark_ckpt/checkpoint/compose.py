@@ -177,7 +177,7 @@ def decompose(metadata: CheckpointMetadata) -> tuple[SparkBatch, ChainTable]:
 def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
     segments, chains = store.segments, []
     shared = segments.shared if segments.shared.size else np.zeros(segments.sizes.size, np.int64)
-    covers, compressed = segments.each_covers, segments.each_compressed
+    covers, compressed, ordered = segments.each_covers, segments.each_compressed, segments.each_ordered
     entries: list[ChainEntry] = []
     for partition, count in enumerate(segments.counts.tolist()):
         start, end = len(entries), len(entries) + count
@@ -191,7 +191,7 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
         filters = segments.filters.get(partition) or [()] * count
         for i, (back, passed) in enumerate(zip(shared[start:end].tolist(), filters, strict=True), start):
             is_base, version, size = bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i])
-            rest = (is_base, version, size, passed, int(covers[i]), bool(compressed[i]))
+            rest = (is_base, version, size, passed, int(covers[i]), bool(compressed[i]), bool(ordered[i]))
             entries.append(entries[i - back].shared_as(*rest) if back else _entry(next(own), *rest))
         chains.append(Chain(store.state_ids[partition], store.rows[partition], tuple(entries[start:])))
     return chains
@@ -215,6 +215,7 @@ def _entry(
     filters: tuple[PartitionFilter, ...],
     covers: int,
     is_compressed: bool,
+    is_ordered: bool,
 ) -> ChainEntry:
     offsets = handle.group_range_offsets.offsets
     present = np.flatnonzero(offsets != NO_DATA)
@@ -240,4 +241,5 @@ def _entry(
         filters,
         covers,
         is_compressed,
+        is_ordered,
     )

@@ -165,6 +165,7 @@ def _new_entry(
         segment.path,
         file_size,
         is_compressed=segment.is_compressed,
+        is_ordered=segment.is_ordered,
     )
     new.append((segment, entry))
     return entry

@@ -51,6 +51,7 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
             entry.filters,
             entry.covers,
             entry.key_groups,
+            entry.is_ordered,
         )
         for entry in chain.entries
     )

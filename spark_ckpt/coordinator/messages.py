@@ -116,6 +116,7 @@ class LocatedSegment:
         filters: filters that a row must all pass.
         covers: number of versions whose changes a delta has.
         key_groups: uint32, key group of each block.
+        is_ordered: True for a base whose rows can be looked up in its file; see `ChainEntry`.
     """
 
     is_base: bool
@@ -127,6 +128,7 @@ class LocatedSegment:
     filters: tuple[PartitionFilter, ...] = ()
     covers: int = 1
     key_groups: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
+    is_ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,7 @@ class Segment:
         start: offset of the segment in the file.
         file_size: bytes of the file; None if the segment is the whole file.
         is_compressed: True if it has blocks with a compressed body.
+        is_ordered: True for a base whose rows can be looked up in its file; see `ChainEntry`.
     """
 
     key_groups: NDArray[np.uint32]
@@ -188,6 +191,7 @@ class Segment:
     start: int = 0
     file_size: int | None = None
     is_compressed: bool = False
+    is_ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

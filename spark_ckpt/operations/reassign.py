@@ -101,6 +101,7 @@ def _layers(parts: Sequence[ChainEntry]) -> Iterator[ChainEntry]:
             offsets=offsets[there],
             size=share,
             is_compressed=any(part.is_compressed for part in parts),
+            is_ordered=all(part.is_ordered for part in parts),
         )
 
 
@@ -138,7 +139,10 @@ def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Ite
     shares = _shares(entry.size, [run.offsets.size for _, run, _ in found])
     for (partition, run, filters), size in zip(found, shares, strict=True):
         # Several partitions may share the arrays of a run.
-        yield partition, run.shared_as(run.is_base, run.version, size, filters, run.covers, run.is_compressed)
+        yield (
+            partition,
+            run.shared_as(run.is_base, run.version, size, filters, run.covers, run.is_compressed, run.is_ordered),
+        )
 
 
 def _filtered(

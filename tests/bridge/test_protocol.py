@@ -106,6 +106,7 @@ def ack(delta: Segment, base: Segment | None = None) -> Ack:
         ack(segment(3, b"d" * 30), segment(2, b"", "shared/y")),
         ack(replace(segment(3, b"", "shared/z"), start=40, file_size=100)),
         ack(replace(segment(3, b"d" * 30), is_compressed=True), segment(2, b"b" * 20)),
+        ack(segment(3, b"d" * 30), replace(segment(2, b"b" * 20), is_ordered=True)),
         replace(ack(segment(3, b"d" * 30)), base_failure='java.io.IOException: "no space" left'),
     ],
 )
@@ -130,6 +131,7 @@ def assert_same(found: Segment, original: Segment) -> None:
     assert found.key_groups.tolist() == original.key_groups.tolist()
     assert found.offsets.tolist() == original.offsets.tolist()
     assert found.is_compressed == original.is_compressed
+    assert found.is_ordered == original.is_ordered
     assert (bytes(found.data), found.size, found.path, found.rows, found.start, found.file_size) == (
         original.data,
         original.size,

@@ -127,6 +127,8 @@ def _describe(segment: Segment) -> dict[str, Any]:
     part = {} if segment.file_size is None else {"start": segment.start, "file_bytes": segment.file_size}
     if segment.is_compressed:
         part["compressed"] = True
+    if segment.is_ordered:
+        part["ordered"] = True
     return {
         "groups": segment.key_groups.size,
         "bytes": segment.size,

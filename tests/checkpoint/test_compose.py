@@ -150,6 +150,7 @@ def describe(entry: ChainEntry) -> tuple[object, ...]:
         entry.filters,
         entry.covers,
         entry.is_compressed,
+        entry.is_ordered,
     )
 
 
@@ -299,6 +300,16 @@ def test_compressed_segments_need_a_reader_that_knows_codecs() -> None:
     batch, table = decompose(metadata_of(one_chain(plain, other)))
     assert json.loads(batch.encode())["features"] == [Feature.COMPRESSED_BLOCKS.value]
     assert [each.is_compressed for each in table[StoreKey(0, "default")][0].entries] == [False, True]
+
+
+def test_ordered_bases_are_no_secret_to_readers_of_earlier_releases() -> None:
+    """The order of rows changes nothing for a reader that ignores the column."""
+    chains = one_chain(replace(entry(20, is_base=True), is_ordered=True), entry(30))
+    batch, table = decompose(metadata_of(chains))
+    assert "features" not in json.loads(batch.encode())
+    assert [each.is_ordered for each in table[StoreKey(0, "default")][0].entries] == [True, False]
+    plain = batch_of(one_chain(entry(20, is_base=True), entry(30)))
+    assert "ordered" not in json.loads(plain.encode())["stores"][0]
 
 
 @pytest.mark.parametrize("column", [[0, 2], [0, -1], [1]])

@@ -119,7 +119,8 @@ private[ckpt] final class BaseWriter(
       offsets(i) = written
       written += block.writeTo(out, group, isBase = true, version)
     }
-    SegmentInfo(groups, offsets, entries, written, block.compressedBlocks > 0)
+    SegmentInfo(groups, offsets, entries, written, block.compressedBlocks > 0,
+      block.unorderedSections == 0)
   }
 
   private def writeSection(block: BlockBuilder, group: Int, parts: Seq[RowPart]): Int = {
@@ -148,6 +149,7 @@ private[ckpt] final class BaseWriter(
       valuesAt += part.summary.valueBytes.toInt
     }
     block.position = valuesAt
+    if (!multiValue) block.orderSection()
     n
   }
 

@@ -25,6 +25,9 @@ private[backend] final class BlockBuilder(codec: BlockCodec) {
   import SegmentFormat._
 
   private val checksum = new CRC32C
+  private lazy val order = new HashOrder
+  private var section: SectionLayout = _
+  private var unordered = 0L
   private var packed = new Array[Byte](0)
   private var compressed = 0L
   private var sections = 0
@@ -69,8 +72,16 @@ private[backend] final class BlockBuilder(codec: BlockCodec) {
     bytes(position) = (flags | (if (sameKeys) UniformKeys else 0) | (if (sameValues) UniformValues else 0)).toByte
     position += 1
     putInt(n)
+    section = new SectionLayout(bytes, n, sameKeys, sameValues, position)
     sections += 1
   }
+
+  /**
+   * Brings the entries of the section, which is complete, into the order of their keys' hashes. Not those of a
+   * compressed block, whose rows cannot be looked up, and whose order may help its codec.
+   */
+  def orderSection(): Unit =
+    if (codec != BlockCodec.Uncompressed || !order.sort(bytes, section, position)) unordered += 1
 
   def putInt(x: Int): Unit = {
     ListCursor.putInt(bytes, Platform.BYTE_ARRAY_OFFSET + position, x)
@@ -84,6 +95,9 @@ private[backend] final class BlockBuilder(codec: BlockCodec) {
       i += 1
     }
   }
+
+  /** Number of sections that were to be ordered and are not. */
+  def unorderedSections: Long = unordered
 
   /** Number of blocks that were written with a compressed body. */
   def compressedBlocks: Long = compressed

@@ -16,11 +16,12 @@ import java.util.concurrent.locks.ReentrantLock
 import scala.collection.mutable
 
 /**
- * Part of a table that a restore has left in its segments. The first access to a key group loads it. Once many key
- * groups are wanted, or rows that no key names, the rest is loaded at once.
+ * Part of a table that a restore has left in its segments. The first access to a key loads its row alone
+ * ([[RowLoads]]); from a base that cannot be searched, its key group. Once many are wanted, or rows that no key names,
+ * the rest is loaded at once.
  *
- * A load never changes, moves or frees what an access has found: it adds rows of other key groups. So it may run in the
- * middle of a batch. It may evict pages, which readers bear anyway.
+ * A load never changes, moves or frees what an access has found: it adds other rows. So it may run in the middle of a
+ * batch. It may evict pages, which readers bear anyway.
  *
  * Threads: any. Until everything is loaded, each access to the table holds this lock. It is the last one to take: who
  * holds it waits for nothing but the storage.
@@ -41,6 +42,11 @@ private[backend] final class PendingRestore(
   import PendingRestore._
 
   private val lock = new ReentrantLock
+
+  // Null if the base cannot be searched.
+  private val rowLoads =
+    if (keyGroups == null || !RowLoads.areUseful(segments)) null
+    else new RowLoads(table, family, keyGroups, rows, newest, segments)
 
   // Blocks of each key group; null before the first one is wanted.
   private var blocksOf: mutable.LongMap[mutable.ArrayBuffer[Block]] = _
@@ -71,7 +77,9 @@ private[backend] final class PendingRestore(
     lock.lock()
     try {
       if (!done) demanded {
-        if (keyGroups == null) loadAll() else loadGroup(keyGroups.keyGroup(keyBase, keyOffset, keyLength))
+        if (keyGroups == null) loadAll()
+        else if (rowLoads != null) loadRow(keyBase, keyOffset, keyLength)
+        else loadGroup(keyGroups.keyGroup(keyBase, keyOffset, keyLength))
       }
     } catch {
       case e: Throwable =>
@@ -105,7 +113,12 @@ private[backend] final class PendingRestore(
 
   private def closeIfIdle(): Unit =
     if (closed && lock.tryLock()) {
-      try if (lock.getHoldCount == 1) table.release() finally lock.unlock()
+      try {
+        if (lock.getHoldCount == 1) {
+          segments.close()
+          table.release()
+        }
+      } finally lock.unlock()
     }
 
   private def holding(action: => Unit): Unit = {
@@ -123,6 +136,19 @@ private[backend] final class PendingRestore(
   }
 
   // ---- loading, with the lock ----
+
+  private def loadRow(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    if (rowLoads.lackDeltas) loading(RowLoads.deltas(segments))(rowLoads.loadDeltas(_, () => checkOpen()))
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    if (!rowLoads.hasLoaded(hash, keyBase, keyOffset, keyLength)) {
+      val isLoaded = !rowLoads.isBulkCheaper && {
+        var isSearched = false
+        changing { isSearched = rowLoads.load(hash, keyBase, keyOffset, keyLength) }
+        isSearched
+      }
+      if (!isLoaded) loadAll()
+    }
+  }
 
   private def loadGroup(group: Int): Unit = if (!loaded.get(group)) {
     if (blocksOf == null) blocksOf = blocksByGroup
@@ -163,7 +189,9 @@ private[backend] final class PendingRestore(
   private def loadOthers(open: Int => StateSegment): Unit = {
     val opened = segments.keyGroups.indices.map(open)
     table.load.beginMore()
-    if (KeyGroupLoad.isUseful(opened)) {
+    if (rowLoads != null && !rowLoads.lackDeltas) {
+      rowLoads.loadRest(opened.head, () => checkOpen())
+    } else if (KeyGroupLoad.isUseful(opened)) {
       new KeyGroupLoad(opened, sink, _ => true, newest).load(!loaded.get(_), phases)
     } else {
       loadOneByOne(opened)
@@ -214,18 +242,22 @@ private[backend] final class PendingRestore(
   private def checkOpen(): Unit = if (closed) throw new TableRetiredException(family)
 
   private def loading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
+    changing(segments.reading(wanted)(body))
+    if (done) {
+      table.pending = null
+      segments.close()
+      segments.loaded(table.count)
+    }
+  }
+
+  /** Adds rows to the table. */
+  private def changing(body: => Unit): Unit = {
     check()
     checkOpen()
     try {
-      segments.reading(wanted) { open =>
-        table.beginLateLoad()
-        body(open)
-        table.endChanges()
-      }
-      if (done) {
-        table.pending = null
-        segments.loaded(table.count)
-      }
+      table.beginLateLoad()
+      body
+      table.endChanges()
     } catch {
       case e: TableRetiredException => throw e
       case e: Throwable =>

@@ -18,9 +18,15 @@ package org.apache.spark.sql.ckpt.backend
  * @param entries number of entries, removed keys included
  * @param bytes length of the segment
  * @param isCompressed true if the body of a block is compressed
+ * @param isOrdered true for a base without compression whose single values are in the order of their keys' hashes
  */
 final case class SegmentInfo(
-    keyGroups: Array[Int], offsets: Array[Long], entries: Long, bytes: Long, isCompressed: Boolean = false)
+    keyGroups: Array[Int],
+    offsets: Array[Long],
+    entries: Long,
+    bytes: Long,
+    isCompressed: Boolean = false,
+    isOrdered: Boolean = false)
 
 /** A segment in memory. `bytes` holds exactly the segment. */
 final case class SegmentBytes(info: SegmentInfo, bytes: Array[Byte])

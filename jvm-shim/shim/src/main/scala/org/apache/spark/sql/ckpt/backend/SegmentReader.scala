@@ -78,6 +78,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private var position = 0
   private var end = 0
   private var restored = new Array[Byte](0)
+  private var sectionFlags: Byte = 0
 
   private var segment: StateSegment = _
   private var last = 0L
@@ -123,7 +124,45 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     loadBlock(segment.isBase, newest, last)
   }
 
+  /**
+   * Reads and checks one block of the segment, and tells the places of its rows, for reads of single ones.
+   *
+   * @param index  position among the segment's offsets
+   * @param newest highest version that the block may have
+   * @return None if its rows are compressed, or are not single values of one column family
+   * @throws StateStreamDamagedException if the contents were changed after they were written
+   */
+  def placesOf(index: Int, newest: Long): Option[RowPlaces] = {
+    blockOffset = segment.offsets(index)
+    readBlock(segment.isBase, newest, last)
+    if (int(position + SectionsAt) != 1 || buffer(position + CodecAt) != BlockCodec.Uncompressed.id) {
+      None
+    } else {
+      val start = position
+      openBody(BlockCodec.Uncompressed, start + HeaderBytes, int(start + BodyLengthAt))
+      val name = familyName(readName())
+      val section = startSection(segment.isBase)
+      if ((sectionFlags & Lists) != 0) None
+      else Some(RowPlaces.of(name, body, section, end, blockOffset - start, fail(_)))
+    }
+  }
+
   private def loadBlock(isBase: Boolean, newest: Long, lastOffset: Long): Unit = {
+    readBlock(isBase, newest, lastOffset)
+    val group = int(position + KeyGroupAt)
+    val sections = int(position + SectionsAt)
+    openBody(
+      BlockCodec.of(buffer(position + CodecAt)).get, position + HeaderBytes, int(position + BodyLengthAt))
+    var s = 0
+    while (s < sections) {
+      loadSection(group, isBase)
+      s += 1
+    }
+    if (position != end) fail(end - position, s"${end - position} bytes follow the last section")
+  }
+
+  /** Reads a block into the buffer, from `position` until `end`, and checks all of it but its sections. */
+  private def readBlock(isBase: Boolean, newest: Long, lastOffset: Long): Unit = {
     if (blockOffset < 0) fail(0, s"a block begins at the negative offset $blockOffset")
     val start = fetch(HeaderBytes, lastOffset)
     val magic = int(start)
@@ -141,16 +180,8 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
       fail(ChecksumAt, "wrong block checksum")
     }
     checkHeader(isBase, newest)
-    val group = int(position + KeyGroupAt)
     val sections = int(position + SectionsAt)
     if (sections < 0) fail(SectionsAt, s"the block has $sections sections by its header")
-    openBody(BlockCodec.of(buffer(position + CodecAt)).get, position + HeaderBytes, length)
-    var s = 0
-    while (s < sections) {
-      loadSection(group, isBase)
-      s += 1
-    }
-    if (position != end) fail(end - position, s"${end - position} bytes follow the last section")
   }
 
   /** Makes the body readable, without compression, from `position` until `end`. */
@@ -195,27 +226,37 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     }
   }
 
-  private def loadSection(group: Int, isBase: Boolean): Unit = {
-    val name = readName()
+  /** Reads a section from its flags until its keys. */
+  private def startSection(isBase: Boolean): SectionLayout = {
     need(5)
     val flags = body(position)
+    sectionFlags = flags
     if ((flags & ~AllFlags) != 0) fail("unknown flags")
-    val appends = (flags & Appends) != 0
-    if (appends && (isBase || (flags & Lists) == 0)) fail("rows are appended in a base or to a single value")
+    if ((flags & Appends) != 0 && (isBase || (flags & Lists) == 0)) {
+      fail("rows are appended in a base or to a single value")
+    }
     position += 1
     val n = bodyInt(position)
     position += 4
-    val lists = (flags & Lists) != 0
     val sameKeys = (flags & UniformKeys) != 0
     val sameValues = (flags & UniformValues) != 0
     if (n < 0) fail(s"a section has $n entries")
-    val keyLengths = position
-    need(if (sameKeys) 4L else 4L * n)
-    position += (if (sameKeys) 4 else 4 * n)
-    val valueLengths = position
-    need(if (sameValues) 4L else 4L * n)
-    position += (if (sameValues) 4 else 4 * n)
+    need((if (sameKeys) 4L else 4L * n) + (if (sameValues) 4L else 4L * n))
+    val section = new SectionLayout(body, n, sameKeys, sameValues, position)
+    position = section.keysAt
+    section
+  }
 
+  private def loadSection(group: Int, isBase: Boolean): Unit = {
+    val name = readName()
+    val section = startSection(isBase)
+    val appends = (sectionFlags & Appends) != 0
+    val lists = (sectionFlags & Lists) != 0
+    val n = section.rows
+    val sameKeys = section.sameKeys
+    val sameValues = section.sameValues
+    val keyLengths = section.keyLengthsAt
+    val valueLengths = section.valueLengthsAt
     val target = sink.target(familyName(name), lists)
     if (target == null) fail(s"column family '$name' holds lists in one place and single values in another")
     var keyBytes = 0L
@@ -314,7 +355,8 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
       // Reads ahead only a little beyond the start of the last block.
       val ahead = math.min(window.toLong, lastOffset - blockOffset + tail)
       val n = math.min(math.max(count.toLong, ahead), source.length - blockOffset).toInt
-      if (n > buffer.length) buffer = new Array[Byte](n)
+      // Some more than needed: blocks of one segment differ a little.
+      if (n > buffer.length) buffer = new Array[Byte](n + n / 8)
       bufferCount = 0
       try {
         source.readFully(blockOffset, buffer, 0, n)

@@ -55,7 +55,7 @@ private[backend] final class SegmentWriter(
       s += 1
     }
     start(counts)
-    val compressed = block.compressedBlocks
+    val (compressed, unordered) = (block.compressedBlocks, block.unorderedSections)
     var first = 0
     while (first < maxParallelism) {
       val until = rangeFrom(first, counts)
@@ -63,7 +63,8 @@ private[backend] final class SegmentWriter(
       first = until
     }
     SegmentInfo(Arrays.copyOf(groups, blocks), Arrays.copyOf(offsets, blocks), entries, written,
-      block.compressedBlocks > compressed)
+      block.compressedBlocks > compressed,
+      isBase && block.unorderedSections == unordered)
   }
 
   private def start(counts: Array[Array[Int]]): Unit = {
@@ -141,6 +142,7 @@ private[backend] final class SegmentWriter(
           if (n > 0) {
             if (uniform(s) != null) sections.write(sources(s), uniform(s), n, group)
             else sections.write(sources(s), ids(s), ends(s)(group) - n, n, group)
+            if (isBase && !sources(s).multiValue) block.orderSection()
             entries += n
           }
           s += 1

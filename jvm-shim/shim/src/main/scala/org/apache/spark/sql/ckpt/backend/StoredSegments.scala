@@ -24,6 +24,22 @@ private[ckpt] trait StoredSegments {
    */
   def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit
 
+  /** For each segment its bytes; 0 if they are unknown. */
+  def sizes: IndexedSeq[Long]
+
+  /** For each segment true if it is a base whose single values are in the order of their keys' hashes. */
+  def areOrdered: IndexedSeq[Boolean]
+
+  /**
+   * Opens a segment for reads of single rows, unless it is open. It stays open until [[close]].
+   *
+   * @param body takes the segment
+   */
+  def lookingUp(segment: Int)(body: StateSegment => Unit): Unit
+
+  /** Closes what [[lookingUp]] has opened. */
+  def close(): Unit
+
   /** The error for a reader whose rows cannot be loaded. */
   def unreadable(cause: Throwable): Throwable
 

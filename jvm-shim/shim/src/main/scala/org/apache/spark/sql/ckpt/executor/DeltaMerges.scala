@@ -70,7 +70,7 @@ private[ckpt] final class DeltaMerges(
 
   private def open(delta: DeltaToMerge): ByteSource =
     recent.open(delta.firstVersion, delta.version, delta.bytes).getOrElse(delta.file match {
-      case Some(file) => HadoopByteSource(files, file)
+      case Some(file) => files.source(file)
       case None => new ArrayByteSource("state inside _metadata", delta.inline)
     })
 

@@ -17,8 +17,8 @@ import org.apache.spark.sql.ckpt.backend.{MisplacedRowException, StateSegment, S
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
- * The segments of a location, opened whenever some of their rows are wanted. Files do not stay open in between: an
- * executor may have hundreds of stores. Threads: any, one load at a time.
+ * The segments of a location, opened whenever some of their rows are wanted. Files do not stay open in between, but for
+ * one with single rows: an executor may have hundreds of stores. Threads: any, one load at a time.
  *
  * @param unreadable reports that a task cannot read the version, and tells the error to throw
  */
@@ -38,6 +38,14 @@ private[executor] final class LaterSegments(
   private var cost = RestoreCost.Nothing
   private var opened = Set.empty[Int]
 
+  // Of single rows.
+  private var kept: OpenSegments = _
+  private var keptSegment: StateSegment = _
+
+  override val sizes: IndexedSeq[Long] = segments.map(_.bytes)
+
+  override val areOrdered: IndexedSeq[Boolean] = segments.map(_.isOrdered)
+
   /** Cost of the loads since the last call. */
   def takeCost(): RestoreCost = synchronized {
     val taken = cost
@@ -47,22 +55,46 @@ private[executor] final class LaterSegments(
 
   override def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
     val start = System.nanoTime()
-    val reads = new OpenSegments(found.copy(segments = wanted.map(segments)), files, partitions, byKeyGroup = true)
+    val reads = opening(wanted)
     try {
-      val open = wanted.zip(reads.open()).toMap
-      body(open)
-    } catch {
-      case e: OutOfMemoryError => throw LoadFailures.outOfMemory(storeId, e)
-      case e: Throwable if LoadFailures.isKnown(e) => throw LoadFailures.of(what, files.directory.toString, e)
+      orFailure {
+        val open = wanted.zip(reads.open()).toMap
+        body(open)
+      }
     } finally {
       reads.close()
       paid(wanted, System.nanoTime() - start, reads.bytesRead)
     }
   }
 
+  override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = {
+    val start = System.nanoTime()
+    val before = if (kept == null) 0L else kept.bytesRead
+    try {
+      orFailure {
+        if (kept == null) {
+          kept = opening(Seq(segment))
+          keptSegment = kept.open().head
+        }
+        body(keptSegment)
+      }
+    } finally paid(Seq(segment), System.nanoTime() - start, kept.bytesRead - before)
+  }
+
+  override def close(): Unit = if (kept != null) kept.close()
+
+  private def opening(wanted: Seq[Int]) =
+    new OpenSegments(found.copy(segments = wanted.map(segments)), files, partitions, byKeyGroup = true)
+
+  private def orFailure(body: => Unit): Unit =
+    try body catch {
+      case e: OutOfMemoryError => throw LoadFailures.outOfMemory(storeId, e)
+      case e: Throwable if LoadFailures.isKnown(e) => throw LoadFailures.of(what, files.directory.toString, e)
+    }
+
   private def paid(wanted: Seq[Int], nanos: Long, bytes: Long): Unit = synchronized {
-    val more = wanted.toSet -- opened
-    opened ++= more
+    val more = wanted.filterNot(opened)
+    if (more.nonEmpty) opened ++= more
     cost += RestoreCost(nanos, bytes, more.size)
   }
 

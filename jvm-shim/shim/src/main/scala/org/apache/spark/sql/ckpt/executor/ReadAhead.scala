@@ -110,7 +110,7 @@ private[executor] final class ReadAhead(
 
   private final class Source(file: LocatedFile, parts: Seq[Part]) extends ByteSource {
     private val rest = mutable.Queue.from(parts)
-    private lazy val direct = HadoopByteSource(files, file)
+    private lazy val direct = files.source(file)
     private var isDirect = false
 
     override def name: String = files.path(file.name).toString

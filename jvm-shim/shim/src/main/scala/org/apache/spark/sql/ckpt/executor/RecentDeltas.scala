@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import java.io.{BufferedOutputStream, File, FileOutputStream, OutputStream, RandomAccessFile}
+import java.io.{BufferedOutputStream, File, FileOutputStream, OutputStream}
 import java.nio.file.Files
 import java.util.concurrent.atomic.AtomicLong
 
@@ -171,17 +171,4 @@ private[ckpt] object RecentDeltas {
 }
 
 /** A local copy of a delta. */
-private[ckpt] final class LocalCopy(file: File) extends ByteSource {
-  private val in = new RandomAccessFile(file, "r")
-
-  override def name: String = file.getPath
-
-  override val length: Long = in.length()
-
-  override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
-    in.seek(position)
-    in.readFully(buffer, from, count)
-  }
-
-  override def close(): Unit = in.close()
-}
+private[ckpt] final class LocalCopy(file: File) extends LocalByteSource(file.getPath, file, file.length)

@@ -35,7 +35,8 @@ private[ckpt] final case class ShippedSegment(
   /** Description of the segment in an ack. */
   def describe(rows: Long): SegmentDescription =
     SegmentDescription(
-      share.map(_.start), share.map(_.fileBytes), info.keyGroups.length, info.bytes, rows, path, info.isCompressed)
+      share.map(_.start), share.map(_.fileBytes), info.keyGroups.length, info.bytes, rows, path, info.isCompressed,
+      info.isOrdered)
 }
 
 private[ckpt] object ShippedSegment {

@@ -10,18 +10,19 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import java.io.OutputStream
+import java.io.{File, OutputStream}
 import java.nio.channels.FileChannel
 import java.nio.file.{Paths, StandardOpenOption}
 import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Path}
+import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.Options.OpenFileOptions._
 import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.sql.ckpt.FormatDescription.SharedDirectory
+import org.apache.spark.sql.ckpt.backend.ByteSource
 import org.apache.spark.sql.ckpt.protocol.LocatedFile
 
 /**
@@ -100,6 +101,20 @@ private[ckpt] final class StateFiles(
       .opt(FS_OPTION_OPENFILE_READ_POLICY, FS_OPTION_OPENFILE_READ_POLICY_RANDOM)
       .optLong(FS_OPTION_OPENFILE_LENGTH, file.bytes)
       .build())
+
+  /**
+   * Opens a file of known length for reads of parts.
+   *
+   * @throws java.io.FileNotFoundException as [[open]]
+   */
+  def source(file: LocatedFile): ByteSource = {
+    val name = path(file.name).toString
+    if (fs.getClass == classOf[RawLocalFileSystem]) {
+      new LocalByteSource(name, new File(path(file.name).toUri.getPath), file.bytes)
+    } else {
+      new HadoopByteSource(name, open(file), file.bytes)
+    }
+  }
 
   def exists(name: String): Boolean = fs.exists(path(name))
 

@@ -14,8 +14,6 @@ import java.io.Closeable
 
 import scala.collection.mutable.ArrayBuffer
 
-import org.apache.hadoop.fs.FSDataInputStream
-
 import org.apache.spark.sql.ckpt.backend.{ArrayByteSource, ByteSource, StateSegment}
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocatedFile, LocateReply, PartitionFilter}
 
@@ -47,6 +45,8 @@ private[ckpt] object StateLocation {
    * @param filters conditions on a row; all must hold
    * @param covers  number of versions whose changes a delta has
    * @param keyGroups key groups of the blocks, empty if they are unknown
+   * @param bytes   bytes of the segment, 0 if unknown; after a rescale, an estimate
+   * @param isOrdered true for a base without compression whose single values are in the order of their keys' hashes
    */
   final case class Segment(
       isBase: Boolean,
@@ -55,10 +55,12 @@ private[ckpt] object StateLocation {
       inline: Array[Byte],
       filters: Seq[PartitionFilter] = Nil,
       covers: Int = 1,
-      keyGroups: Array[Int] = Array.emptyIntArray) {
+      keyGroups: Array[Int] = Array.emptyIntArray,
+      bytes: Long = 0,
+      isOrdered: Boolean = false) {
 
     /** Opens the segment with all its rows; the caller closes its source. */
-    def open(files: StateFiles): StateSegment = StateSegment(isBase, source(HadoopByteSource(files, _)), offsets)
+    def open(files: StateFiles): StateSegment = StateSegment(isBase, source(files.source), offsets)
 
     private[executor] def source(ofFile: LocatedFile => ByteSource): ByteSource =
       file.fold[ByteSource](new ArrayByteSource("state inside _metadata", inline))(ofFile)
@@ -72,7 +74,7 @@ private[ckpt] object StateLocation {
     reply.rows,
     reply.segments.map { found =>
       Segment(found.isBase, found.file, found.offsets, found.inline, found.filters, found.covers,
-        found.keyGroups)
+        found.keyGroups, found.bytes, found.isOrdered)
     },
     base = reply.base,
     byKeyGroup = reply.byKeyGroup)
@@ -97,7 +99,7 @@ private[ckpt] final class OpenSegments(
   def open(): Seq[StateSegment] = {
     val opened = location.segments.map { segment =>
       val source = segment.source { file =>
-        if (files.isRemote) ahead.source(file, segment.offsets) else HadoopByteSource(files, file)
+        if (files.isRemote) ahead.source(file, segment.offsets) else files.source(file)
       }
       sources += source
       // Files that are read ahead come one after another.
@@ -123,21 +125,4 @@ private[ckpt] final class OpenSegments(
 
     override def close(): Unit = source.close()
   }
-}
-
-/** A state file read through Hadoop. */
-private[ckpt] final class HadoopByteSource(override val name: String, in: FSDataInputStream, override val length: Long)
-    extends ByteSource {
-
-  override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
-    if (in.getPos != position) in.seek(position)
-    in.readFully(buffer, from, count)
-  }
-
-  override def close(): Unit = in.close()
-}
-
-private[ckpt] object HadoopByteSource {
-  def apply(files: StateFiles, file: LocatedFile): HadoopByteSource =
-    new HadoopByteSource(files.path(file.name).toString, files.open(file), file.bytes)
 }

@@ -161,6 +161,8 @@ private[ckpt] object LocatedFile {
  * @param filters conditions on a row; all must hold
  * @param covers  number of versions whose changes a delta has
  * @param keyGroups key groups of the blocks, empty if the reply lacks them
+ * @param bytes   bytes of the segment; after a rescale, an estimate
+ * @param isOrdered true for a base without compression whose single values are in the order of their keys' hashes
  */
 private[ckpt] final case class LocatedSegment(
     isBase: Boolean,
@@ -169,7 +171,9 @@ private[ckpt] final case class LocatedSegment(
     inline: Array[Byte],
     filters: Seq[PartitionFilter],
     covers: Int = 1,
-    keyGroups: Array[Int] = Array.emptyIntArray)
+    keyGroups: Array[Int] = Array.emptyIntArray,
+    bytes: Long = 0,
+    isOrdered: Boolean = false)
 
 /**
  * The reply to [[Locate]].
@@ -210,7 +214,8 @@ private[ckpt] object LocateReply {
       }
       LocatedSegment(
         segment.path("kind").asText() == "base", file, offsets, inline, PartitionFilter.of(segment.path("filters")),
-        segment.path("covers").asInt(1), keyGroups)
+        segment.path("covers").asInt(1), keyGroups, segment.path("bytes").asLong(),
+        segment.path("ordered").asBoolean(false))
     }
     LocateReply(
       header.path("current").asBoolean(false),

@@ -105,6 +105,7 @@ private[ckpt] object Locate {
  * @param groups    number of key groups with a block
  * @param path      relative to the `ckpt` directory, None if the bytes are in the payload
  * @param isCompressed true if it has a compressed block
+ * @param isOrdered true for a base without compression whose single values are in the order of their keys' hashes
  */
 private[ckpt] final case class SegmentDescription(
     start: Option[Long],
@@ -113,12 +114,14 @@ private[ckpt] final case class SegmentDescription(
     bytes: Long,
     rows: Long,
     path: Option[String],
-    isCompressed: Boolean = false) {
+    isCompressed: Boolean = false,
+    isOrdered: Boolean = false) {
 
   private[protocol] def putInto(target: ObjectNode): ObjectNode = {
     start.foreach(target.put("start", _))
     fileBytes.foreach(target.put("file_bytes", _))
     if (isCompressed) target.put("compressed", true)
+    if (isOrdered) target.put("ordered", true)
     target
       .put("groups", groups)
       .put("bytes", bytes)

@@ -68,7 +68,7 @@ class CompressionSuite extends AnyFunSuite with BackendTesting {
       for ((one, other) <- deltas :+ (base(plain) -> base(packed))) {
         assert(other.bytes.length < one.bytes.length / 2)
         assert(codecs(one) == Set(0) && codecs(other) == Set(codec.id))
-        assert(!one.info.isCompressed && other.info.isCompressed)
+        assert(!one.info.isCompressed && other.info.isCompressed && !other.info.isOrdered)
         assert(other.info.bytes == other.bytes.length && other.info.entries == one.info.entries)
       }
       assertSameState(restored(4, Seq(segment(isBase = true, base(packed)))), plain)

@@ -31,6 +31,8 @@ class EvictedLookupQueueSuite extends LookupQueueSuite with EvictedState
 
 class EvictedPendingRestoreSuite extends PendingRestoreSuite with EvictedState
 
+class EvictedRowLoadsSuite extends RowLoadsSuite with EvictedState
+
 class EvictedKeyGroupLoadSuite extends KeyGroupLoadSuite with EvictedState
 
 /** Restores load one key group after another. */

@@ -13,42 +13,129 @@ package org.apache.spark.sql.ckpt.backend
 import java.nio.ByteBuffer
 import java.util.concurrent.{CyclicBarrier, Executors, TimeUnit}
 import java.util.concurrent.atomic.AtomicReference
+import java.util.zip.CRC32C
 
 import scala.collection.mutable
 import scala.util.Random
 
 import org.scalatest.funsuite.AnyFunSuite
 
+/** Restores from bases that cannot be searched. */
+class PendingRestoreSuite extends PendingRestoreTests(isOrdered = false)
+
+/** Restores from bases in the order of hashes, with few deltas. */
+class RowLoadsSuite extends PendingRestoreTests(isOrdered = true) with ByKeyGroup {
+
+  /** The base of a chain with keys of one length, but with the keys of each block in reverse. */
+  private def reversed(s: SegmentBytes): SegmentBytes = {
+    val all = s.bytes.clone()
+    val crc = new CRC32C
+    s.info.offsets.zip(s.info.offsets.drop(1) :+ all.length.toLong).foreach { case (from, until) =>
+      val section = from.toInt + SegmentFormat.HeaderBytes + 3 // after the name, which is empty, and the flags
+      val layout = new SectionLayout(all, ByteBuffer.wrap(all).getInt(section), true, false, section + 4)
+      val keys = all.slice(layout.keysAt, layout.keysAt + 16 * layout.rows).grouped(16).toSeq
+      keys.reverse.flatten.toArray.copyToArray(all, layout.keysAt)
+      crc.reset()
+      crc.update(all, from.toInt, SegmentFormat.ChecksumAt)
+      crc.update(all, from.toInt + SegmentFormat.HeaderBytes, (until - from).toInt - SegmentFormat.HeaderBytes)
+      ByteBuffer.wrap(all).putInt(from.toInt + SegmentFormat.ChecksumAt, crc.getValue.toInt)
+    }
+    SegmentBytes(s.info, all)
+  }
+
+  test("a batch loads its rows only") {
+    val chain = new Chain(rows = 100000, deltas = 3, seed = 1)
+    val stored = chain.stored
+    val backend = chain.opened(stored)
+    backend.openForWrite(chain.version)
+    for (i <- 0L until 150L) {
+      val k = longs(i * 700, i * 700)
+      assert(Option(get(backend.table("default"), k)).map(ByteBuffer.wrap) ==
+        Option(chain.model.get(ByteBuffer.wrap(k))))
+      put(backend.table("default"), k, longs(i))
+    }
+    assert(backend.isPending && stored.lookups > 100 && !stored.isClosed)
+    assert(backend.memoryBytes < 1000000)
+    backend.loadRest()
+    assert(!backend.isPending && stored.isClosed && stored.told == chain.model.size)
+    backend.close()
+  }
+
+  test("rows of different lengths, of one key, and none are looked up") {
+    for (keys <- Seq(0, 1, 2, 700); wide <- Seq(0, 1, 2000)) {
+      val chain = new Chain(keys, deltas = 0, seed = 20 + keys, wide)
+      val backend = chain.opened(chain.stored)
+      backend.openForWrite(chain.version)
+      for (i <- 0L until keys + 3L) {
+        val k = chain.key(i)
+        val found = Option(get(backend.table("default"), k)).map(ByteBuffer.wrap)
+        assert(found == Option(chain.model.get(ByteBuffer.wrap(k))), s"key $i of $keys")
+      }
+      assertSame(contents(backend.table("default")), chain.model)
+      backend.close()
+    }
+  }
+
+  test("rows in another order than their checkpoint says are damage") {
+    val chain = new Chain(rows = 20000, deltas = 0, seed = 21)
+    val backend = chain.opened(new Stored(true -> reversed(chain.segments.head._2)))
+    backend.openForWrite(chain.version)
+    val failure = intercept[RuntimeException] {
+      for (i <- 0L until 60L) get(backend.table("default"), longs(i, i))
+    }
+    assert(failure.getMessage.contains("not in the order"))
+    backend.close()
+  }
+}
+
 /** Restores that leave rows in their segments. */
-class PendingRestoreSuite extends AnyFunSuite with BackendTesting {
-  private val K = 64
-  private val groups = groupsByHash(K)
+abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with BackendTesting {
+  protected val K = 64
+  protected val groups = groupsByHash(K)
 
   /** Segments in memory, with counts of what was read. */
-  private class Stored(segments: (Boolean, SegmentBytes)*) extends StoredSegments {
+  protected class Stored(segments: (Boolean, SegmentBytes)*) extends StoredSegments {
     val reads = mutable.Buffer.empty[Int]
     var bytesRead = 0L
     var told = -1L
+    var lookups = 0
+    var isClosed = false
 
     override val keyGroups: IndexedSeq[Array[Int]] = segments.map(_._2.info.keyGroups).toIndexedSeq
 
     override def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
       reads ++= wanted
       body(wanted.map { i =>
-        val (isBase, s) = segments(i)
-        val source = new ByteSource {
-          override def name: String = s"segment $i"
-          override def length: Long = s.bytes.length
-          override def close(): Unit = ()
-          override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
-            bytesRead += count
-            System.arraycopy(s.bytes, position.toInt, buffer, from, count)
-          }
-        }
-        i -> StateSegment(
-          isBase, source, s.info.offsets, keyGroups = if (byKeyGroup) s.info.keyGroups else Array.emptyIntArray)
+        val segment = open(i)
+        i -> (if (byKeyGroup) segment else segment.copy(keyGroups = Array.emptyIntArray))
       }.toMap)
     }
+
+    private def open(i: Int): StateSegment = {
+      val (isBase, s) = segments(i)
+      val source = new ByteSource {
+        override def name: String = s"segment $i"
+        override def length: Long = s.bytes.length
+        override def close(): Unit = ()
+        override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
+          assert(!isClosed)
+          bytesRead += count
+          System.arraycopy(s.bytes, position.toInt, buffer, from, count)
+        }
+      }
+      StateSegment(isBase, source, s.info.offsets, keyGroups = s.info.keyGroups)
+    }
+
+    override val sizes: IndexedSeq[Long] = segments.map(_._2.bytes.length.toLong).toIndexedSeq
+
+    override val areOrdered: IndexedSeq[Boolean] = segments.map(isOrdered && _._2.info.isOrdered).toIndexedSeq
+
+    override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = {
+      lookups += 1
+      body(open(segment))
+    }
+
+    override def close(): Unit = isClosed = true
 
     override def unreadable(cause: Throwable): Throwable = new RuntimeException(s"told: ${cause.getMessage}", cause)
 
@@ -56,17 +143,21 @@ class PendingRestoreSuite extends AnyFunSuite with BackendTesting {
   }
 
   /** A base, then deltas with new values, removals and new keys; and the content. */
-  private class Chain(rows: Int, deltas: Int, seed: Int) {
+  protected class Chain(rows: Int, deltas: Int, seed: Int, widest: Int = 0) {
     val r = new Random(seed)
     val model = new Model
     private val source = newBackend(K)
     source.declareFamily("default", groups)
     private val found = mutable.Buffer.empty[(Boolean, SegmentBytes)]
     private def set(i: Long): Unit = {
-      val (k, v) = (longs(i, i), randomBytes(r, 8 * r.nextInt(6)))
+      val (k, v) = (key(i), randomBytes(r, 8 * r.nextInt(6)))
       put(source.table("default"), k, v)
       model.put(ByteBuffer.wrap(k), ByteBuffer.wrap(v))
     }
+
+    /** A key of two words, or of one to `widest` words. */
+    def key(i: Long): Array[Byte] =
+      if (widest == 0) longs(i, i) else longs(Seq.fill(1 + (i * i % widest).toInt)(i): _*)
 
     source.openForWrite(0)
     for (i <- 0 until rows) set(i)
@@ -75,12 +166,12 @@ class PendingRestoreSuite extends AnyFunSuite with BackendTesting {
     found += (true -> base(source))
     for (d <- 0 until deltas) {
       source.openForWrite(1L + d)
-      for (_ <- 0 until rows / 10 + 1) {
+      for (_ <- 0 until rows / (if (isOrdered) 100 else 10) + 1) {
         val i = r.nextInt(rows * 5 / 4).toLong
         if (r.nextInt(3) > 0) set(i)
         else {
-          remove(source.table("default"), longs(i, i))
-          model.remove(ByteBuffer.wrap(longs(i, i)))
+          remove(source.table("default"), key(i))
+          model.remove(ByteBuffer.wrap(key(i)))
         }
       }
       source.commit()
@@ -141,7 +232,7 @@ class PendingRestoreSuite extends AnyFunSuite with BackendTesting {
       get(backend.table("default"), longs(i, i))
       i += 1
     }
-    assert(i > 1 && i < 20)
+    assert(i > 1 && i < (if (isOrdered) 2000 else 20))
     assert(stored.told == chain.model.size)
     assertSame(contents(backend.table("default")), chain.model)
     backend.close()

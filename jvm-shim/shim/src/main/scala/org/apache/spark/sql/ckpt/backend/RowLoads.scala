@@ -1,0 +1,223 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.backend
+
+import java.nio.ByteBuffer
+
+import scala.collection.mutable
+
+/**
+ * Loads of single rows into the table of a [[PendingRestore]]. The changes by deltas, which are few, are loaded before
+ * the first row; other rows come from the base, whose order allows [[BaseLookups]].
+ *
+ * @param family    column family, the only one of the store
+ * @param keyGroups key group of a key
+ * @param rows      number of rows in the segments
+ * @param newest    version of the state
+ */
+private[backend] final class RowLoads(
+    table: StateTable,
+    family: String,
+    keyGroups: KeyGroupFunction,
+    rows: Long,
+    newest: Long,
+    segments: StoredSegments) {
+  import RowLoads._
+
+  private var lookups: BaseLookups = _
+  private var loadsDeltas = true
+
+  // The other changes by deltas are in the table.
+  private val removed = mutable.HashSet.empty[ByteBuffer]
+
+  // In rows of a load of everything.
+  private var spent = 0L
+
+  /** True before [[loadDeltas]]. */
+  def lackDeltas: Boolean = loadsDeltas
+
+  /** True if so much was loaded row by row that the rest is better loaded at once. */
+  def isBulkCheaper: Boolean = spent * LargestShare > rows
+
+  /** True if the table has the row of a key, or a delta has removed it. */
+  def hasLoaded(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean =
+    table.find(hash, keyBase, keyOffset, keyLength) != 0 || isRemoved(keyBase, keyOffset, keyLength)
+
+  private def isRemoved(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean =
+    removed.nonEmpty && removed.contains(ByteBuffer.wrap(Bytes.toArray(keyBase, keyOffset, keyLength)))
+
+  /** Loads all changes of the base. */
+  def loadDeltas(open: Int => StateSegment, checkOpen: () => Unit): Unit = {
+    val opened = deltas(segments).map(open)
+    val sink: SegmentSink = sinkOf(changes)
+    table.load.begin()
+    new KeyGroupLoad(opened, sink, _ => true, newest).load(_ => true, new KeyGroupPhases {
+      override def beginKeyGroup(keyGroup: Int): Unit = {
+        checkOpen()
+        table.load.beginKeyGroup(keyGroup)
+      }
+
+      override def beginBases(): Unit = table.load.beginBases()
+
+      override def endKeyGroup(): Unit = table.load.endKeyGroup()
+    })
+    table.load.end()
+    loadsDeltas = false
+  }
+
+  /**
+   * Loads the row of a key, unless the base lacks it.
+   *
+   * @return false if the base cannot be searched
+   */
+  def load(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    val group = keyGroups.keyGroup(keyBase, keyOffset, keyLength)
+    var isOpen = true
+    segments.lookingUp(0) { base =>
+      if (lookups == null) lookups = new BaseLookups(base, keyGroups, newest)
+      if (!lookups.isOpen(group)) {
+        isOpen = lookups.open(group)
+        spent += rows / math.max(1, base.offsets.length) / RowsPerCheckedRow
+      }
+      if (isOpen && lookups.find(group, hash, keyBase, keyOffset, keyLength)) {
+        table.insert(hash, group, keyBase, keyOffset, keyLength,
+          lookups.valueBase, lookups.valueOffset, lookups.valueLength)
+      }
+    }
+    spent += RowsPerLookup
+    isOpen
+  }
+
+  /** Loads the rest of the base, while a load of the table is running. */
+  def loadRest(base: StateSegment, checkOpen: () => Unit): Unit = {
+    var keyGroup = 0
+    val reader = new SegmentReader(sinkOf(others), (found: Int) => found == keyGroup)
+    reader.start(base)
+    segments.keyGroups.head.indices.foreach { i =>
+      checkOpen()
+      keyGroup = segments.keyGroups.head(i)
+      reader.loadBlock(i, newest)
+    }
+  }
+
+  private def sinkOf(target: RowTarget): SegmentSink = (name: String, multiValue: Boolean) =>
+    if (name == family && !multiValue) {
+      target.isFirst = true
+      target
+    } else {
+      null
+    }
+
+  private object changes extends RowTarget {
+    override protected def take(
+        keyGroup: Int,
+        keyBase: AnyRef,
+        keyOffset: Long,
+        keyLength: Int,
+        valueBase: AnyRef,
+        valueOffset: Long,
+        valueLength: Int): Unit = {
+      if (removed.nonEmpty) removed -= ByteBuffer.wrap(Bytes.toArray(keyBase, keyOffset, keyLength))
+      table.put(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+    }
+
+    override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+      table.remove(keyBase, keyOffset, keyLength)
+      removed += ByteBuffer.wrap(Bytes.toArray(keyBase, keyOffset, keyLength))
+    }
+  }
+
+  private object others extends RowTarget {
+    override protected def take(
+        keyGroup: Int,
+        keyBase: AnyRef,
+        keyOffset: Long,
+        keyLength: Int,
+        valueBase: AnyRef,
+        valueOffset: Long,
+        valueLength: Int): Unit = {
+      val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+      if (!hasLoaded(hash, keyBase, keyOffset, keyLength)) {
+        table.insert(hash, keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+      }
+    }
+
+    override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit =
+      throw new IllegalStateException("A base has no removed keys.")
+  }
+
+  /** Receiver of single values, with a check that the first row of each block is where its readers look. */
+  private abstract class RowTarget extends SegmentTarget {
+    var isFirst = false
+
+    override def put(
+        keyGroup: Int,
+        keyBase: AnyRef,
+        keyOffset: Long,
+        keyLength: Int,
+        valueBase: AnyRef,
+        valueOffset: Long,
+        valueLength: Int): Unit = {
+      if (isFirst) {
+        isFirst = false
+        val expected = keyGroups.keyGroup(keyBase, keyOffset, keyLength)
+        if (expected != keyGroup) throw new MisplacedRowException(keyGroup, expected)
+      }
+      take(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+    }
+
+    protected def take(
+        keyGroup: Int,
+        keyBase: AnyRef,
+        keyOffset: Long,
+        keyLength: Int,
+        valueBase: AnyRef,
+        valueOffset: Long,
+        valueLength: Int): Unit
+
+    override def append(
+        keyBase: AnyRef,
+        keyOffset: Long,
+        keyLength: Int,
+        rows: Int,
+        rowsBase: AnyRef,
+        rowsOffset: Long,
+        rowsLength: Int): Boolean = false
+  }
+}
+
+private[backend] object RowLoads {
+
+  /**
+   * Once rows that were loaded alone have cost one of so many parts of a load of everything, the rest is loaded too. A
+   * batch that touches everything loses no more than this.
+   */
+  private final val LargestShare = 3
+
+  /** Deltas are at most one of so many parts of the base. */
+  private final val LargestDeltas = 2
+
+  /** Cost of a lookup, which reads a file twice. */
+  private final val RowsPerLookup = 25L
+
+  /** Rows of a key group that are read and checked in the time of one that is loaded. */
+  private final val RowsPerCheckedRow = 32L
+
+  /** True if the base can be searched, and there are so few deltas that to load them costs little. */
+  def areUseful(segments: StoredSegments): Boolean = {
+    val sizes = segments.sizes
+    segments.areOrdered.headOption.contains(true) && !segments.areOrdered.tail.contains(true) &&
+    sizes.tail.sum * LargestDeltas <= sizes.head
+  }
+
+  /** Positions of the deltas. */
+  def deltas(segments: StoredSegments): Range = segments.keyGroups.indices.tail
+}
