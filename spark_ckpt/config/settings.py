@@ -209,7 +209,7 @@ RESTORE = Setting[str](
     "restore",
     "name",
     "lazy",
-    "Load of state at a start. `lazy`: the first batch of a store loads the key groups that it touches, or everything "
+    "Load of state at a start. `lazy`: the first batch of a store loads the rows that it touches, or everything "
     "once it touches many, iterates over the state, or uses column families; the rest follows in the background or "
     "with the second batch ([restart](architecture.md#restart)). `eager`: everything before the first batch.",
     one_of("lazy", "eager"),
