@@ -48,7 +48,7 @@ class SegmentTable:
             no handle is shared.
         covers: int64 per segment: number of versions whose changes a delta has. Empty if no deltas were merged.
         compressed: bool per segment: True if it has blocks with a compressed body. Empty if no segment has.
-        ordered: bool per segment: True for a base whose rows can be looked up in its file (`ChainEntry.is_ordered`).
+        ordered: bool per segment: True if its rows can be looked up in its file (`ChainEntry.is_ordered`).
             Empty without one.
     """
 
@@ -133,7 +133,7 @@ class SegmentTable:
         return packed(self.compressed.astype("<i4").tobytes()) if self.compressed.size else None
 
     def encode_ordered(self) -> str | None:
-        """Encoded column of ordered bases, a bit each, as base64 of zlib; None if no segment is one."""
+        """Encoded column of ordered segments, a bit each, as base64 of zlib; None if no segment is one."""
         return packed(np.packbits(self.ordered).tobytes()) if self.ordered.size else None
 
     @classmethod

@@ -28,8 +28,8 @@ class ChainEntry:
         filters: filters that a row must all pass.
         covers: number of versions whose changes a delta has: more than 1 if deltas were merged.
         is_compressed: True if it has blocks with a compressed body.
-        is_ordered: True for a base without compression whose single values are in the order of their keys' hashes
-            (docs/protocol.md, section 2).
+        is_ordered: True if it has all of the state at its version, as single values in the order of their keys' hashes
+            and without compression (docs/protocol.md, section 2).
 
     Attributes:
         encoded: bytes of the handle, cached by `encode`. Not an argument, so that `replace` does not copy them to a

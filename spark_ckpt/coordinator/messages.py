@@ -116,7 +116,7 @@ class LocatedSegment:
         filters: filters that a row must all pass.
         covers: number of versions whose changes a delta has.
         key_groups: uint32, key group of each block.
-        is_ordered: True for a base whose rows can be looked up in its file; see `ChainEntry`.
+        is_ordered: True if its rows can be looked up in its file; see `ChainEntry`.
     """
 
     is_base: bool
@@ -179,7 +179,7 @@ class Segment:
         start: offset of the segment in the file.
         file_size: bytes of the file; None if the segment is the whole file.
         is_compressed: True if it has blocks with a compressed body.
-        is_ordered: True for a base whose rows can be looked up in its file; see `ChainEntry`.
+        is_ordered: True if its rows can be looked up in its file; see `ChainEntry`.
     """
 
     key_groups: NDArray[np.uint32]

@@ -120,7 +120,7 @@ private[ckpt] final class BaseWriter(
       written += block.writeTo(out, group, isBase = true, version)
     }
     SegmentInfo(groups, offsets, entries, written, block.compressedBlocks > 0,
-      block.unorderedSections == 0)
+      block.unorderedSections == 0 && !families.exists(_._2))
   }
 
   private def writeSection(block: BlockBuilder, group: Int, parts: Seq[RowPart]): Int = {

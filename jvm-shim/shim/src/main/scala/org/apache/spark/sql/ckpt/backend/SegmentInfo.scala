@@ -18,7 +18,8 @@ package org.apache.spark.sql.ckpt.backend
  * @param entries number of entries, removed keys included
  * @param bytes length of the segment
  * @param isCompressed true if the body of a block is compressed
- * @param isOrdered true for a base without compression whose single values are in the order of their keys' hashes
+ * @param isOrdered true if it has all of the state, without compression, and its entries are single values in the order
+ *                  of their keys' hashes
  */
 final case class SegmentInfo(
     keyGroups: Array[Int],

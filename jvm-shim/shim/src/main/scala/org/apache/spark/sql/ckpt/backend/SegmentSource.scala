@@ -22,6 +22,9 @@ private[backend] abstract class EntrySource {
   /** True if values are rows to append to existing lists. */
   def appends: Boolean
 
+  /** True if each key has one value, so that their order does not matter. */
+  def hasSingleValues: Boolean = !multiValue
+
   /** Points a cursor at an entry; value length -1 stands for a removed key. */
   def point(id: Int, cursor: EntryCursor): Unit
 }
@@ -113,6 +116,8 @@ private[backend] final class OutcomeSource(of: HashMapTable, override val append
 /** A batch's writes to a family in one round, see [[WriteLog]]. */
 private[backend] final class WritesSource(of: HashMapTable, round: Int) extends ChangeSource(of) {
   private val log = of.log
+
+  override def hasSingleValues: Boolean = false
 
   override def appends: Boolean = (round & 1) == 1
 

@@ -64,8 +64,11 @@ private[backend] final class SegmentWriter(
     }
     SegmentInfo(Arrays.copyOf(groups, blocks), Arrays.copyOf(offsets, blocks), entries, written,
       block.compressedBlocks > compressed,
-      isBase && block.unorderedSections == unordered)
+      isWhole(isBase, version) && sources.forall(_.hasSingleValues) && block.unorderedSections == unordered)
   }
+
+  /** True if the segment has all of the state: a base, or the changes of the first batch. */
+  private def isWhole(isBase: Boolean, version: Long): Boolean = isBase || version == 1
 
   private def start(counts: Array[Array[Int]]): Unit = {
     var used = 0
@@ -142,7 +145,7 @@ private[backend] final class SegmentWriter(
           if (n > 0) {
             if (uniform(s) != null) sections.write(sources(s), uniform(s), n, group)
             else sections.write(sources(s), ids(s), ends(s)(group) - n, n, group)
-            if (isBase && !sources(s).multiValue) block.orderSection()
+            if (isWhole(isBase, version) && sources(s).hasSingleValues) block.orderSection()
             entries += n
           }
           s += 1

@@ -27,7 +27,7 @@ private[ckpt] trait StoredSegments {
   /** For each segment its bytes; 0 if they are unknown. */
   def sizes: IndexedSeq[Long]
 
-  /** For each segment true if it is a base whose single values are in the order of their keys' hashes. */
+  /** For each segment true if it has all of the state at its version, in the order of hashes ([[HashOrder]]). */
   def areOrdered: IndexedSeq[Boolean]
 
   /**

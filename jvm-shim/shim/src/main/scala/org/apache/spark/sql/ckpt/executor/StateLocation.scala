@@ -46,7 +46,7 @@ private[ckpt] object StateLocation {
    * @param covers  number of versions whose changes a delta has
    * @param keyGroups key groups of the blocks, empty if they are unknown
    * @param bytes   bytes of the segment, 0 if unknown; after a rescale, an estimate
-   * @param isOrdered true for a base without compression whose single values are in the order of their keys' hashes
+   * @param isOrdered true if it has all of the state at its version, in the order of hashes
    */
   final case class Segment(
       isBase: Boolean,

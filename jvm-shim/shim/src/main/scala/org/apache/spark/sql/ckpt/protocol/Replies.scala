@@ -162,7 +162,7 @@ private[ckpt] object LocatedFile {
  * @param covers  number of versions whose changes a delta has
  * @param keyGroups key groups of the blocks, empty if the reply lacks them
  * @param bytes   bytes of the segment; after a rescale, an estimate
- * @param isOrdered true for a base without compression whose single values are in the order of their keys' hashes
+ * @param isOrdered true if it has all of the state at its version, in the order of hashes
  */
 private[ckpt] final case class LocatedSegment(
     isBase: Boolean,

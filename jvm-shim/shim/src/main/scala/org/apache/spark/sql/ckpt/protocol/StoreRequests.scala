@@ -105,7 +105,7 @@ private[ckpt] object Locate {
  * @param groups    number of key groups with a block
  * @param path      relative to the `ckpt` directory, None if the bytes are in the payload
  * @param isCompressed true if it has a compressed block
- * @param isOrdered true for a base without compression whose single values are in the order of their keys' hashes
+ * @param isOrdered true if it has all of the state at its version, in the order of hashes
  */
 private[ckpt] final case class SegmentDescription(
     start: Option[Long],

@@ -69,7 +69,7 @@ class HashOrderSuite extends AnyFunSuite with BackendTesting {
       val delta = source.deltaBytes()
       source.fold()
       val written = base(source)
-      assert(written.info.isOrdered && !delta.info.isOrdered)
+      assert(written.info.isOrdered && delta.info.isOrdered)
       keysIn(written, isBase = true).groupBy(_._1).foreach { case (_, keys) =>
         val hashes = keys.map(key => unsigned(key._2))
         assert(hashes == hashes.sorted)

@@ -74,9 +74,10 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     assert(in.readUTF() == "")
     assert(in.readByte() == 2)
     assert(in.readInt() == 2)
-    assert(Seq.fill(3)(in.readInt()) == Seq(8, 16, 8))
-    assert(Seq.fill(2)(in.readLong()) == Seq((2L << 56) | 2, (2L << 56) | 4))
-    assert(Seq.fill(3)(in.readLong()) == Seq(12, 13, 15))
+    // In the order of hashes, since it is the first version.
+    assert(Seq.fill(3)(in.readInt()) == Seq(8, 8, 16))
+    assert(Seq.fill(2)(in.readLong()) == Seq((2L << 56) | 4, (2L << 56) | 2))
+    assert(Seq.fill(3)(in.readLong()) == Seq(15, 12, 13))
     assert(in.readUTF() == "lists")
     assert(in.readByte() == 7)
     assert(Seq.fill(3)(in.readInt()) == Seq(1, 8, 4 + 4 + 8 + 4 + 16))
@@ -89,8 +90,8 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     assert(in.readUTF() == "")
     assert(in.readByte() == 6)
     assert(Seq.fill(3)(in.readInt()) == Seq(2, 8, 8))
-    assert(Seq.fill(2)(in.readLong()) == Seq((5L << 56) | 1, (5L << 56) | 3))
-    assert(Seq.fill(2)(in.readLong()) == Seq(11, 14))
+    assert(Seq.fill(2)(in.readLong()) == Seq((5L << 56) | 3, (5L << 56) | 1))
+    assert(Seq.fill(2)(in.readLong()) == Seq(14, 11))
     assert(in.available() == 0)
   }
 
