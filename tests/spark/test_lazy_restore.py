@@ -106,7 +106,7 @@ def test_starts_in_sequence_look_rows_up_in_the_base_below_the_deltas(
     assert all(base.is_ordered for base in bases)
     state = sum(base.size for base in bases)
     for _ in range(4):
-        keys = [*rng.choices(earlier, k=100), *(rng.randrange(KEYS * 11 // 10) for _ in range(3000))]
+        keys = [*rng.choices(earlier, k=100), *(rng.randrange(KEYS * 11 // 10) for _ in range(1800))]
         earlier += keys
         feed.drop([(key, 3) for key in keys])
         rows_before = len({key for key in earlier if key >= KEYS})

@@ -200,10 +200,14 @@ private[backend] object RowLoads {
    * Once rows that were loaded alone have cost one of so many parts of a load of everything, the rest is loaded too. A
    * batch that touches everything loses no more than this.
    */
-  private final val LargestShare = 3
+  private final val LargestShare = 8
 
   /** Deltas are at most one of so many parts of the base. */
   private final val LargestDeltas = 2
+
+  /** Number of newest deltas that tell how much a batch changes, and its largest part of the base. */
+  private final val Newest = 4
+  private final val LargestBatch = 256
 
   /** Cost of a lookup, which reads a file twice. */
   private final val RowsPerLookup = 25L
@@ -211,11 +215,15 @@ private[backend] object RowLoads {
   /** Rows of a key group that are read and checked in the time of one that is loaded. */
   private final val RowsPerCheckedRow = 32L
 
-  /** True if the base can be searched, and there are so few deltas that to load them costs little. */
-  def areUseful(segments: StoredSegments): Boolean = {
-    val sizes = segments.sizes
-    segments.areOrdered.headOption.contains(true) && !segments.areOrdered.tail.contains(true) &&
-    sizes.tail.sum * LargestDeltas <= sizes.head
+  /**
+   * True if the base can be searched, and it pays: there are so few deltas that to load them costs little, and the last
+   * batches have changed so little that the next one is not likely to need many rows.
+   */
+  def areUseful(segments: StoredSegments): Boolean = segments.areOrdered.headOption.contains(true) && {
+    val base = segments.sizes.head
+    val batches = deltas(segments).takeRight(Newest).map(i => segments.sizes(i) / segments.covers(i))
+    !segments.areOrdered.tail.contains(true) && segments.sizes.tail.sum * LargestDeltas <= base &&
+    batches.forall(_ * LargestBatch <= base)
   }
 
   /** Positions of the deltas. */

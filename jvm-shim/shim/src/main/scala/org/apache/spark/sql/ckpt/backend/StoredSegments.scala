@@ -27,6 +27,9 @@ private[ckpt] trait StoredSegments {
   /** For each segment its bytes; 0 if they are unknown. */
   def sizes: IndexedSeq[Long]
 
+  /** For each segment the number of versions whose changes it has. */
+  def covers: IndexedSeq[Int]
+
   /** For each segment true if it has all of the state at its version, in the order of hashes ([[HashOrder]]). */
   def areOrdered: IndexedSeq[Boolean]
 

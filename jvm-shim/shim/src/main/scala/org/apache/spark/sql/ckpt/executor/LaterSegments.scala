@@ -44,6 +44,8 @@ private[executor] final class LaterSegments(
 
   override val sizes: IndexedSeq[Long] = segments.map(_.bytes)
 
+  override val covers: IndexedSeq[Int] = segments.map(_.covers)
+
   override val areOrdered: IndexedSeq[Boolean] = segments.map(_.isOrdered)
 
   /** Cost of the loads since the last call. */

@@ -128,6 +128,8 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
 
     override val sizes: IndexedSeq[Long] = segments.map(_._2.bytes.length.toLong).toIndexedSeq
 
+    override val covers: IndexedSeq[Int] = segments.map(_ => 1).toIndexedSeq
+
     override val areOrdered: IndexedSeq[Boolean] = segments.map(isOrdered && _._2.info.isOrdered).toIndexedSeq
 
     override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = {
@@ -166,7 +168,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
     found += (true -> base(source))
     for (d <- 0 until deltas) {
       source.openForWrite(1L + d)
-      for (_ <- 0 until rows / (if (isOrdered) 100 else 10) + 1) {
+      for (_ <- 0 until rows / (if (isOrdered) 400 else 10) + 1) {
         val i = r.nextInt(rows * 5 / 4).toLong
         if (r.nextInt(3) > 0) set(i)
         else {
