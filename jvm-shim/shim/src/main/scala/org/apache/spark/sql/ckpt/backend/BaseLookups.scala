@@ -16,9 +16,9 @@ import org.apache.spark.unsafe.Platform
 
 /**
  * Lookups of single keys in a base that stays in its file. Its rows are in the order of their keys' hashes
- * ([[HashOrder]]), so a key is near the place that its hash tells: mostly, one read finds it, and another one reads its
- * value. The first lookup in a key group reads and checks its block, because what single rows would need is a checksum
- * each. Not thread-safe.
+ * ([[HashOrder]]), so the hash of a key tells about where it is: one read finds most keys, and another one reads the
+ * value. The first lookup in a key group reads and checks its block, since single rows have no checksums. Not
+ * thread-safe.
  *
  * @param segment   the base, with the key groups of its blocks
  * @param keyGroups key group of a key

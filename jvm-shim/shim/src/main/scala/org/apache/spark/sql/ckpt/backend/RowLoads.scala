@@ -16,7 +16,7 @@ import scala.collection.mutable
 
 /**
  * Loads of single rows into the table of a [[PendingRestore]]. The changes by deltas, which are few, are loaded before
- * the first row; other rows come from the base, whose order allows [[BaseLookups]].
+ * the first row; other rows come from the base, by [[BaseLookups]].
  *
  * @param family    column family, the only one of the store
  * @param keyGroups key group of a key
@@ -57,9 +57,8 @@ private[backend] final class RowLoads(
   /** Loads all changes of the base. */
   def loadDeltas(open: Int => StateSegment, checkOpen: () => Unit): Unit = {
     val opened = deltas(segments).map(open)
-    val sink: SegmentSink = sinkOf(changes)
     table.load.begin()
-    new KeyGroupLoad(opened, sink, _ => true, newest).load(_ => true, new KeyGroupPhases {
+    new KeyGroupLoad(opened, sinkOf(changes), _ => true, newest).load(_ => true, new KeyGroupPhases {
       override def beginKeyGroup(keyGroup: Int): Unit = {
         checkOpen()
         table.load.beginKeyGroup(keyGroup)
