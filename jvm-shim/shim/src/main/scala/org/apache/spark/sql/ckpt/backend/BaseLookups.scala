@@ -79,8 +79,7 @@ private[backend] final class BaseLookups(segment: StateSegment, keyGroups: KeyGr
           rows = found
           if (found.rows > 0) {
             val at = keyAt(0)
-            val expected = keyGroups.keyGroup(window, at, keyLength(0))
-            if (expected != keyGroup) throw new MisplacedRowException(keyGroup, expected)
+            PlacedRows.check(keyGroups, keyGroup, window, at, keyLength(0))
           }
           true
         }

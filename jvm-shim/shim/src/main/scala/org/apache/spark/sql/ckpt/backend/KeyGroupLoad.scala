@@ -24,6 +24,22 @@ private[backend] trait KeyGroupPhases {
 }
 
 /**
+ * Loads into one table.
+ *
+ * @param checkOpen throws once the load is no longer needed
+ */
+private[backend] final class LoadPhases(table: StateTable, val checkOpen: () => Unit) extends KeyGroupPhases {
+  override def beginKeyGroup(keyGroup: Int): Unit = {
+    checkOpen()
+    table.load.beginKeyGroup(keyGroup)
+  }
+
+  override def beginBases(): Unit = table.load.beginBases()
+
+  override def endKeyGroup(): Unit = table.load.endKeyGroup()
+}
+
+/**
  * Loads segments one key group at a time: first its blocks in deltas, oldest first, then those in bases. What deltas
  * have changed is thus looked up in the processor's cache. Deltas that follow whole bases would look for each of their
  * keys anywhere in the state: a few hundred nanoseconds each, or a read of the local disk.

@@ -43,10 +43,13 @@ private[backend] final class PendingRestore(
 
   private val lock = new ReentrantLock
 
+  private val sink = new PlacedRows(table, keyGroups).sink(family)
+  private val phases = new LoadPhases(table, () => checkOpen())
+
   // Null if the base cannot be searched.
   private val rowLoads =
     if (keyGroups == null || !RowLoads.areUseful(segments)) null
-    else new RowLoads(table, family, keyGroups, rows, newest, segments)
+    else new RowLoads(table, family, keyGroups, rows, newest, segments, phases)
 
   // Blocks of each key group; null before the first one is wanted.
   private var blocksOf: mutable.LongMap[mutable.ArrayBuffer[Block]] = _
@@ -138,14 +141,10 @@ private[backend] final class PendingRestore(
   // ---- loading, with the lock ----
 
   private def loadRow(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
-    if (rowLoads.lackDeltas) loading(RowLoads.deltas(segments))(rowLoads.loadDeltas(_, () => checkOpen()))
+    if (rowLoads.lackDeltas) loading(RowLoads.deltas(segments))(rowLoads.loadDeltas)
     val hash = Bytes.hash(keyBase, keyOffset, keyLength)
     if (!rowLoads.hasLoaded(hash, keyBase, keyOffset, keyLength)) {
-      val isLoaded = !rowLoads.isBulkCheaper && {
-        var isSearched = false
-        changing { isSearched = rowLoads.load(hash, keyBase, keyOffset, keyLength) }
-        isSearched
-      }
+      val isLoaded = !rowLoads.isBulkCheaper && changing(rowLoads.load(hash, keyBase, keyOffset, keyLength))
       if (!isLoaded) loadAll()
     }
   }
@@ -190,7 +189,7 @@ private[backend] final class PendingRestore(
     val opened = segments.keyGroups.indices.map(open)
     table.load.beginMore()
     if (rowLoads != null && !rowLoads.lackDeltas) {
-      rowLoads.loadRest(opened.head, () => checkOpen())
+      rowLoads.loadRest(opened.head)
     } else if (KeyGroupLoad.isUseful(opened)) {
       new KeyGroupLoad(opened, sink, _ => true, newest).load(!loaded.get(_), phases)
     } else {
@@ -198,17 +197,6 @@ private[backend] final class PendingRestore(
     }
     table.load.end()
     done = true
-  }
-
-  private object phases extends KeyGroupPhases {
-    override def beginKeyGroup(keyGroup: Int): Unit = {
-      checkOpen()
-      table.load.beginKeyGroup(keyGroup)
-    }
-
-    override def beginBases(): Unit = table.load.beginBases()
-
-    override def endKeyGroup(): Unit = table.load.endKeyGroup()
   }
 
   private def loadOneByOne(opened: IndexedSeq[StateSegment]): Unit = {
@@ -251,13 +239,14 @@ private[backend] final class PendingRestore(
   }
 
   /** Adds rows to the table. */
-  private def changing(body: => Unit): Unit = {
+  private def changing[A](body: => A): A = {
     check()
     checkOpen()
     try {
       table.beginLateLoad()
-      body
+      val result = body
       table.endChanges()
+      result
     } catch {
       case e: TableRetiredException => throw e
       case e: Throwable =>
@@ -265,48 +254,6 @@ private[backend] final class PendingRestore(
         failure = e
         throw e
     }
-  }
-
-  private val sink: SegmentSink = (name: String, multiValue: Boolean) =>
-    if (name == family && !multiValue) {
-      target.isFirst = keyGroups != null
-      target
-    } else {
-      null
-    }
-
-  /** The table, with a check that the first new row of each section is in the key group where its readers look. */
-  private object target extends SegmentTarget {
-    var isFirst = false
-
-    override def put(
-        keyGroup: Int,
-        keyBase: AnyRef,
-        keyOffset: Long,
-        keyLength: Int,
-        valueBase: AnyRef,
-        valueOffset: Long,
-        valueLength: Int): Unit = {
-      if (isFirst) {
-        isFirst = false
-        val expected = keyGroups.keyGroup(keyBase, keyOffset, keyLength)
-        if (expected != keyGroup) throw new MisplacedRowException(keyGroup, expected)
-      }
-      table.put(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
-    }
-
-    override def append(
-        keyBase: AnyRef,
-        keyOffset: Long,
-        keyLength: Int,
-        rows: Int,
-        rowsBase: AnyRef,
-        rowsOffset: Long,
-        rowsLength: Int): Boolean =
-      table.append(keyBase, keyOffset, keyLength, rows, rowsBase, rowsOffset, rowsLength)
-
-    override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit =
-      table.remove(keyBase, keyOffset, keyLength)
   }
 }
 
@@ -327,7 +274,3 @@ private[backend] object PendingRestore {
   /** A block of a segment, by their positions. */
   private final case class Block(segment: Int, index: Int)
 }
-
-/** A row in a key group where its readers do not look. */
-final class MisplacedRowException(val keyGroup: Int, val expected: Int)
-  extends RuntimeException(s"a row of key group $expected is stored in key group $keyGroup")

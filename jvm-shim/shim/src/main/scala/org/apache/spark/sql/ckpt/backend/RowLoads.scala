@@ -22,6 +22,7 @@ import scala.collection.mutable
  * @param keyGroups key group of a key
  * @param rows      number of rows in the segments
  * @param newest    version of the state
+ * @param phases    of a load of the table
  */
 private[backend] final class RowLoads(
     table: StateTable,
@@ -29,11 +30,12 @@ private[backend] final class RowLoads(
     keyGroups: KeyGroupFunction,
     rows: Long,
     newest: Long,
-    segments: StoredSegments) {
+    segments: StoredSegments,
+    phases: LoadPhases) {
   import RowLoads._
 
   private var lookups: BaseLookups = _
-  private var loadsDeltas = true
+  private var lacks = true
 
   // The other changes by deltas are in the table.
   private val removed = mutable.HashSet.empty[ByteBuffer]
@@ -42,7 +44,7 @@ private[backend] final class RowLoads(
   private var spent = 0L
 
   /** True before [[loadDeltas]]. */
-  def lackDeltas: Boolean = loadsDeltas
+  def lackDeltas: Boolean = lacks
 
   /** True if so much was loaded row by row that the rest is better loaded at once. */
   def isBulkCheaper: Boolean = spent * LargestShare > rows
@@ -55,21 +57,12 @@ private[backend] final class RowLoads(
     removed.nonEmpty && removed.contains(ByteBuffer.wrap(Bytes.toArray(keyBase, keyOffset, keyLength)))
 
   /** Loads all changes of the base. */
-  def loadDeltas(open: Int => StateSegment, checkOpen: () => Unit): Unit = {
+  def loadDeltas(open: Int => StateSegment): Unit = {
     val opened = deltas(segments).map(open)
     table.load.begin()
-    new KeyGroupLoad(opened, sinkOf(changes), _ => true, newest).load(_ => true, new KeyGroupPhases {
-      override def beginKeyGroup(keyGroup: Int): Unit = {
-        checkOpen()
-        table.load.beginKeyGroup(keyGroup)
-      }
-
-      override def beginBases(): Unit = table.load.beginBases()
-
-      override def endKeyGroup(): Unit = table.load.endKeyGroup()
-    })
+    new KeyGroupLoad(opened, changes.sink(family), _ => true, newest).load(_ => true, phases)
     table.load.end()
-    loadsDeltas = false
+    lacks = false
   }
 
   /**
@@ -96,26 +89,18 @@ private[backend] final class RowLoads(
   }
 
   /** Loads the rest of the base, while a load of the table is running. */
-  def loadRest(base: StateSegment, checkOpen: () => Unit): Unit = {
+  def loadRest(base: StateSegment): Unit = {
     var keyGroup = 0
-    val reader = new SegmentReader(sinkOf(others), (found: Int) => found == keyGroup)
+    val reader = new SegmentReader(others.sink(family), (found: Int) => found == keyGroup)
     reader.start(base)
     segments.keyGroups.head.indices.foreach { i =>
-      checkOpen()
+      phases.checkOpen()
       keyGroup = segments.keyGroups.head(i)
       reader.loadBlock(i, newest)
     }
   }
 
-  private def sinkOf(target: RowTarget): SegmentSink = (name: String, multiValue: Boolean) =>
-    if (name == family && !multiValue) {
-      target.isFirst = true
-      target
-    } else {
-      null
-    }
-
-  private object changes extends RowTarget {
+  private object changes extends PlacedRows(table, keyGroups) {
     override protected def take(
         keyGroup: Int,
         keyBase: AnyRef,
@@ -125,16 +110,16 @@ private[backend] final class RowLoads(
         valueOffset: Long,
         valueLength: Int): Unit = {
       if (removed.nonEmpty) removed -= ByteBuffer.wrap(Bytes.toArray(keyBase, keyOffset, keyLength))
-      table.put(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+      super.take(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
     }
 
     override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
-      table.remove(keyBase, keyOffset, keyLength)
+      super.remove(keyBase, keyOffset, keyLength)
       removed += ByteBuffer.wrap(Bytes.toArray(keyBase, keyOffset, keyLength))
     }
   }
 
-  private object others extends RowTarget {
+  private object others extends PlacedRows(table, keyGroups) {
     override protected def take(
         keyGroup: Int,
         keyBase: AnyRef,
@@ -151,45 +136,6 @@ private[backend] final class RowLoads(
 
     override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit =
       throw new IllegalStateException("A base has no removed keys.")
-  }
-
-  /** Receiver of single values, with a check that the first row of each block is where its readers look. */
-  private abstract class RowTarget extends SegmentTarget {
-    var isFirst = false
-
-    override def put(
-        keyGroup: Int,
-        keyBase: AnyRef,
-        keyOffset: Long,
-        keyLength: Int,
-        valueBase: AnyRef,
-        valueOffset: Long,
-        valueLength: Int): Unit = {
-      if (isFirst) {
-        isFirst = false
-        val expected = keyGroups.keyGroup(keyBase, keyOffset, keyLength)
-        if (expected != keyGroup) throw new MisplacedRowException(keyGroup, expected)
-      }
-      take(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
-    }
-
-    protected def take(
-        keyGroup: Int,
-        keyBase: AnyRef,
-        keyOffset: Long,
-        keyLength: Int,
-        valueBase: AnyRef,
-        valueOffset: Long,
-        valueLength: Int): Unit
-
-    override def append(
-        keyBase: AnyRef,
-        keyOffset: Long,
-        keyLength: Int,
-        rows: Int,
-        rowsBase: AnyRef,
-        rowsOffset: Long,
-        rowsLength: Int): Boolean = false
   }
 }
 
