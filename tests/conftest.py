@@ -18,9 +18,18 @@ from tests.support.kafka import KafkaBroker
 from tests.support.s3 import patient_clients, s3, s3_endpoint, s3_environment
 from tests.support.s3a import s3a
 from tests.support.spark_version import DEFAULT, HAS_KAFKA
+from tests.support.uncaught import no_uncaught_errors, uncaught_errors
 from tests.support.zookeeper import ZooKeeperServer
 
-__all__ = ["patient_clients", "s3", "s3_endpoint", "s3_environment", "s3a"]
+__all__ = [
+    "no_uncaught_errors",
+    "patient_clients",
+    "s3",
+    "s3_endpoint",
+    "s3_environment",
+    "s3a",
+    "uncaught_errors",
+]
 
 SEED_VARIABLE = "SPARK_CKPT_TEST_SEED"
 FRESH = "fresh"

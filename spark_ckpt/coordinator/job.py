@@ -54,6 +54,7 @@ from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.figures import human_duration, human_size
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.operations.rollback_on_damage import WayBack, judge_unreadable
+from spark_ckpt.storage.paths import is_state_path
 
 _log = logging.getLogger(__name__)
 
@@ -184,6 +185,16 @@ class Job:
         Raises:
             SparkCkptError: the ack is invalid, or completion failed (see `Completion.complete`).
         """
+        try:
+            return self._acknowledge(ack, queued_seconds)
+        except FencedError:
+            raise
+        except SparkCkptError:
+            # The store cannot tell whether it counts, so it deletes nothing.
+            self._discard([ack])
+            raise
+
+    def _acknowledge(self, ack: Ack, queued_seconds: float) -> AckReply:
         self._unanswered = None
         self._settle()
         self.expire()
@@ -420,7 +431,7 @@ class Job:
         the batch again (docs/protocol.md, section 1.5). It does not know of the abort, and may complete the checkpoint
         with these files.
         """
-        self._deferred_deletes.update(path for ack in acks for path in ack.paths)
+        self._deferred_deletes.update(path for ack in acks for path in ack.paths if is_state_path(path))
 
     def _delete_deferred(self) -> None:
         """Delete files of acks whose batch is over, so that they are not sent again."""

@@ -449,6 +449,40 @@ class TestBases:
 
 
 class TestAcksThatMakeNoSense:
+    def test_their_files_are_deleted_once_the_batch_is_over(self, driver: Driver, storage: LocalStorage) -> None:
+        driver.batch(1)
+        job = driver.trigger(2)
+        key = driver.subtasks()[0]
+
+        def in_file(segment: Segment, kind: str) -> Segment:
+            path = f"shared/{kind}-{uuid.uuid4().hex}"
+            storage.write_atomic(f"ckpt/{path}", bytes(segment.data))
+            return replace(segment, path=path, data=b"")
+
+        delta = in_file(make_segment(SegmentKind.DELTA, 2, driver.changes_of(key, 2)), "delta")
+        base = driver.base_of(key, 1)
+        base = replace(base, segment=in_file(base.segment, "base"))
+        ack = driver.make_ack(key, 2, delta=delta, base=base, base_state_id=str(uuid.uuid4()))
+        with pytest.raises(StateIdMismatchError):
+            job.acknowledge(ack)
+        assert all(storage.exists(f"ckpt/{path}") for path in ack.paths)
+        for subtask in driver.subtasks():
+            job.acknowledge(driver.make_ack(subtask, 2, attempt=1))
+        assert completed_versions(driver.location) == [1, 2]
+        assert not any(storage.exists(f"ckpt/{path}") for path in ack.paths)
+
+    def test_a_file_outside_the_shared_directory_is_never_deleted(self, driver: Driver, storage: LocalStorage) -> None:
+        storage.write_atomic("offsets/0", b"v1")
+        job = driver.trigger(1)
+        key = driver.subtasks()[0]
+        delta = make_segment(SegmentKind.DELTA, 1, driver.changes_of(key, 1), "../offsets/0")
+        with pytest.raises(PathEscapeError):
+            job.acknowledge(driver.make_ack(key, 1, delta=delta))
+        driver.batch(1)
+        assert job.acknowledge(driver.make_ack(key, 2, delta=delta)).outcome is Outcome.DISCARDED
+        driver.batch(2)
+        assert storage.exists("offsets/0")
+
     def test_changes_to_another_state_than_the_one_that_counts(self, driver: Driver) -> None:
         driver.batch(1)
         job = driver.trigger(2)

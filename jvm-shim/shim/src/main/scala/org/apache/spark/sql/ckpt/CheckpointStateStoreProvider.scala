@@ -247,16 +247,15 @@ class CheckpointStateStoreProvider
 
   /**
    * Follows the coordinator's demand for a base, of the version that is folded when its writing starts. An unloaded
-   * store sends no further ack.
+   * store sends no further ack, so it begins none.
    */
   private def obey(demand: BaseDemand): Unit = {
     val backend = state.backend
-    if (!closed) bases.obey(demand, new DeferredSnapshot(() => backend.snapshotBase(), () => backend.loadRest()))
+    bases.obey(demand, new DeferredSnapshot(() => backend.snapshotBase(), () => backend.loadRest()))
   }
 
   private def load(version: Long, found: StateLocation, isLazy: Boolean): Unit = {
-    bases.forget()
-    recent.clear()
+    forgetWork()
     restored = try state.load(version, found, isLazy) catch {
       case e: CheckpointFailure => throw messages.unreadable(version, e, timeout)
     }
@@ -344,6 +343,8 @@ class CheckpointStateStoreProvider
         throw e
     } finally {
       turn.closed(store.epoch)
+      // What this task has still written for an ack goes with the store.
+      if (closed) forgetWork()
     }
     restored = RestoreCost.Nothing
     // A chain at its bound takes longer to restore than a snapshot.
@@ -415,9 +416,13 @@ class CheckpointStateStoreProvider
   }
 
   private def release(): Unit = {
+    forgetWork()
+    state.release()
+  }
+
+  private def forgetWork(): Unit = {
     bases.forget()
     recent.clear()
-    state.release()
   }
 
   /**
@@ -427,7 +432,7 @@ class CheckpointStateStoreProvider
   override def close(): Unit = {
     closed = true
     StateMemory.remove(this)
-    if (bases != null) bases.forget()
+    if (bases != null) bases.close()
     if (recent != null) recent.clear()
   }
 

@@ -14,14 +14,12 @@ import java.util.concurrent.{Callable, CompletableFuture, ExecutionException, Fu
 
 import scala.util.{Failure, Success, Try}
 
-import org.apache.spark.util.ThreadUtils
-
 /** Requests to a storage that run side by side with their caller. */
 private[ckpt] object SideBySide {
   private val MaxThreads = 32
   private val KeepAliveSeconds = 5
 
-  private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("spark-ckpt-requests", MaxThreads, KeepAliveSeconds)
+  private lazy val pool = OwnThreads.pool("spark-ckpt-requests", MaxThreads, KeepAliveSeconds)
 
   /** A request that begins now. */
   final class Request[T] private[SideBySide] (running: Future[T]) {

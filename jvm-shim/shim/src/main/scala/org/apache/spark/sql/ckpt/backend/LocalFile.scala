@@ -11,7 +11,6 @@
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.{EOFException, IOException}
-import java.lang.ref.Cleaner
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.channels.{ClosedChannelException, FileChannel}
 import java.nio.file.{Files, OpenOption, Path}
@@ -20,6 +19,8 @@ import java.util.zip.CRC32C
 
 import scala.collection.mutable
 import scala.util.control.NonFatal
+
+import org.apache.spark.sql.ckpt.OwnThreads
 
 /**
  * A local file with evicted pages. It is temporary: it goes with its table, or at the latest with this object.
@@ -35,7 +36,7 @@ private[backend] final class LocalFile(path: Path, traffic: LocalTraffic) {
   import LocalFile._
 
   private val handle = new Handle(path)
-  private val cleanable = LocalFile.cleaner.register(this, handle)
+  private val cleanable = OwnThreads.whenUnreachable(this)(handle)
 
   private val freeRuns = mutable.HashMap.empty[Int, IntStack]
   private var end = 0
@@ -151,8 +152,6 @@ private[backend] object LocalFile {
   /** Bytes of one I/O. */
   private final val ChunkBytes = 1 << 16
 
-  private lazy val cleaner = Cleaner.create()
-
   /** Opens a file. Tests replace it, to fail. */
   @volatile private[backend] var open: (Path, Seq[OpenOption]) => FileChannel =
     (path, options) => FileChannel.open(path, options: _*)
@@ -226,10 +225,9 @@ private[backend] object LocalFile {
     /** Deletes the file. */
     override def run(): Unit = synchronized {
       ended = true
-      try channel.close()
-      finally {
-        try Files.deleteIfExists(path) catch { case _: IOException => }
-      }
+      // Its bytes are of no use any more.
+      try channel.close() catch { case _: IOException => }
+      try Files.deleteIfExists(path) catch { case _: IOException => }
     }
   }
 

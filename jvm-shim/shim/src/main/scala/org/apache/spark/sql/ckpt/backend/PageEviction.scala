@@ -10,8 +10,9 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-import java.lang.ref.Cleaner
 import java.util.Arrays
+
+import org.apache.spark.sql.ckpt.OwnThreads
 
 /**
  * Moves pages of one table to the local disk while all tables together exceed the budget: those with the fewest recent
@@ -97,7 +98,7 @@ private[backend] final class PageEviction(table: StateTable, space: RecordSpace,
   private def look(): Unit = {
     if (account == null) {
       account = tier.budget.open()
-      cleaner.register(this, closing(account))
+      OwnThreads.whenUnreachable(this)(closing(account))
     }
     relieve()
     if (!alone && account.excess(tier.limit) > tier.limit / 20 && account.othersCanEvict) tier.shedAll()
@@ -188,8 +189,6 @@ private object PageEviction {
 
   /** With a budget below the bytes of the smallest page, not even open pages stay: tests of small states do so. */
   private final val LeastPage = RecordPages.FirstPageWords * 8L
-
-  private lazy val cleaner = Cleaner.create()
 
   private def closing(account: MemoryAccount): Runnable = () => account.close()
 }

@@ -44,16 +44,15 @@ private[ckpt] final class SegmentMerger(
   /**
    * Writes the merged delta. The stream is not closed.
    *
-   * @param inputs    the deltas, oldest first
-   * @param version   version that the newest leads to
-   * @param isStopped asked between key groups
+   * @param inputs  the deltas, oldest first
+   * @param version version that the newest leads to
+   * @param pass    called before each key group; what it throws stops the merge
    * @throws StateStreamDamagedException if a block was changed after it was written
    * @throws DeltasNotMergeableException if a family has lists in one delta and single values in another: its removed
    *                                     rows must be gone in all key groups before the others come
    * @throws StateTooLargeException      if one key group has more than 1 GiB
-   * @throws InterruptedException        if it was stopped
    */
-  def merge(inputs: Seq[MergeInput], version: Long, out: OutputStream, isStopped: () => Boolean): SegmentInfo = {
+  def merge(inputs: Seq[MergeInput], version: Long, out: OutputStream, pass: () => Unit): SegmentInfo = {
     val sink: SegmentSink = (family, lists) => targetOf(family, lists)
     val readers = inputs.map { input =>
       val reader = new SegmentReader(sink, _ == group, window)
@@ -67,7 +66,7 @@ private[ckpt] final class SegmentMerger(
     var written = 0L
     var entries = 0L
     for (current <- inputs.flatMap(_.keyGroups).distinct.sorted) {
-      if (isStopped()) throw new InterruptedException("the merged delta is no longer needed")
+      pass()
       group = current
       families.valuesIterator.foreach(_.clear())
       inputs.indices.foreach { i =>
@@ -94,9 +93,9 @@ private[ckpt] final class SegmentMerger(
    * @param expected approximate bytes
    */
   def mergeToBytes(
-      inputs: Seq[MergeInput], version: Long, expected: Long, isStopped: () => Boolean): SegmentBytes = {
+      inputs: Seq[MergeInput], version: Long, expected: Long, pass: () => Unit): SegmentBytes = {
     val buffer = new SegmentBuffer(expected)
-    val info = merge(inputs, version, buffer, isStopped)
+    val info = merge(inputs, version, buffer, pass)
     SegmentBytes(info, buffer.toArray)
   }
 

@@ -23,9 +23,10 @@ import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 import org.apache.arrow.vector.types.pojo.{ArrowType, Field, FieldType, Schema}
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{BridgeFailure, Redaction}
+import org.apache.spark.sql.ckpt.{BridgeFailure, OwnThreads, Redaction}
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.util.ArrowUtils
+import org.apache.spark.util.Utils
 
 /** A message and the number of its request. */
 private[bridge] final case class Numbered(id: Long, message: Message)
@@ -48,7 +49,7 @@ private[bridge] final class BridgeProcess(
 
   private val outbound = new LinkedBlockingQueue[Numbered]()
   private val lastLines = new util.ArrayDeque[String]()
-  @volatile private var closing = false
+  @volatile private var isClosing = false
 
   private val process: Process =
     try new ProcessBuilder(command.asJava).start()
@@ -71,7 +72,7 @@ private[bridge] final class BridgeProcess(
 
   /** Closes the process's input, which ends it; kills it after a few seconds. */
   def close(): Unit = {
-    closing = true
+    isClosing = true
     outbound.put(Stop)
     if (!process.waitFor(5, TimeUnit.SECONDS)) {
       process.destroyForcibly()
@@ -88,46 +89,42 @@ private[bridge] final class BridgeProcess(
   def exitCode: Option[Int] =
     if (process.waitFor(2, TimeUnit.SECONDS)) Some(process.exitValue()) else None
 
-  private def daemon(role: String)(body: => Unit): Thread = {
-    val thread = new Thread(() => body, s"spark-ckpt-bridge-$role")
-    thread.setDaemon(true)
-    thread
-  }
+  private def daemon(role: String)(body: => Unit): Thread = OwnThreads.daemon(s"spark-ckpt-bridge-$role")(body)
 
-  private def writeMessages(): Unit = {
-    val allocator = ArrowUtils.rootAllocator.newChildAllocator("spark-ckpt-bridge-writer", 0, Long.MaxValue)
-    try {
-      val root = VectorSchemaRoot.create(MessageSchema, allocator)
-      val out = new BufferedOutputStream(process.getOutputStream, 1 << 16)
-      val stream = new ArrowStreamWriter(root, null, Channels.newChannel(out))
-      try {
-        stream.start()
-        out.flush()
-        val batch = new util.ArrayList[Numbered]()
-        var open = true
-        while (open) {
-          batch.clear()
-          batch.add(outbound.take())
-          drainUpTo(batch, MaxBatchBytes)
-          open = !batch.contains(Stop)
-          batch.remove(Stop)
-          if (!batch.isEmpty) {
-            fill(root, batch)
-            stream.writeBatch()
-            out.flush()
-          }
-        }
-        stream.end()
-      } finally {
-        out.close()
-        root.close()
+  /** Closes the process's input at the end, whatever it is: the process then ends, and a successor takes over. */
+  private def writeMessages(): Unit =
+    try closing(process.getOutputStream.close()) {
+      val allocator = ArrowUtils.rootAllocator.newChildAllocator("spark-ckpt-bridge-writer", 0, Long.MaxValue)
+      closing(allocator.close()) {
+        val root = VectorSchemaRoot.create(MessageSchema, allocator)
+        closing(root.close())(writeMessages(root))
       }
     } catch {
       case e: IOException => logDebug("the side process closed its input", e)
       case _: InterruptedException => Thread.currentThread().interrupt()
-    } finally {
-      allocator.close()
     }
+
+  private def writeMessages(root: VectorSchemaRoot): Unit = {
+    val out = new BufferedOutputStream(process.getOutputStream, 1 << 16)
+    val stream = new ArrowStreamWriter(root, null, Channels.newChannel(out))
+    stream.start()
+    out.flush()
+    val batch = new util.ArrayList[Numbered]()
+    var open = true
+    while (open) {
+      batch.clear()
+      batch.add(outbound.take())
+      drainUpTo(batch, MaxBatchBytes)
+      open = !batch.contains(Stop)
+      batch.remove(Stop)
+      if (!batch.isEmpty) {
+        fill(root, batch)
+        stream.writeBatch()
+        out.flush()
+      }
+    }
+    stream.end()
+    out.flush()
   }
 
   private def drainUpTo(batch: util.ArrayList[Numbered], maxBytes: Long): Unit = {
@@ -140,45 +137,59 @@ private[bridge] final class BridgeProcess(
     }
   }
 
-  private def readMessages(): Unit = {
-    val allocator = ArrowUtils.rootAllocator.newChildAllocator("spark-ckpt-bridge-reader", 0, Long.MaxValue)
-    try {
-      val stream = new ArrowStreamReader(process.getInputStream, allocator)
+  private def readMessages(): Unit = closing(onEnd(this))(closing(writer.interrupt()) {
+    var isAtEnd = false
+    // Nobody reads more of its output: it must not live on beside a successor.
+    closing(if (!isAtEnd) process.destroy()) {
       try {
+        readToEnd()
+        isAtEnd = true
+      } catch {
+        // A dying process closes its pipe at any point; onEnd handles it.
+        case e: Exception => if (!isClosing) logDebug("the side process closed its output", e)
+      }
+    }
+  })
+
+  private def readToEnd(): Unit = {
+    val allocator = ArrowUtils.rootAllocator.newChildAllocator("spark-ckpt-bridge-reader", 0, Long.MaxValue)
+    closing(allocator.close()) {
+      val stream = new ArrowStreamReader(process.getInputStream, allocator)
+      closing(stream.close(false)) {
         val root = stream.getVectorSchemaRoot
         while (stream.loadNextBatch()) {
           rows(root).foreach(onMessage(this, _))
         }
-      } finally {
-        stream.close(false)
       }
-    } catch {
-      // A dying process closes its pipe at any point; onEnd handles it.
-      case e: Exception => if (!closing) logDebug("the side process closed its output", e)
-    } finally {
-      allocator.close()
-      writer.interrupt()
-      onEnd(this)
     }
   }
 
   private def readLog(): Unit = {
     val lines = new BufferedReader(new InputStreamReader(process.getErrorStream, UTF_8))
-    // The process redacts its own log; the last words of an aborting library arrive unredacted.
-    def next(): String = Redaction.redacted(lines.readLine())
-    var line = next()
-    while (line != null) {
-      lastLines.synchronized {
-        lastLines.addLast(line)
-        if (lastLines.size > KeptLogLines) lastLines.removeFirst()
+    try {
+      var line = lines.readLine()
+      while (line != null) {
+        // If nobody read the rest, the process would wait for that.
+        OwnThreads.guard("a line of the side process's log")(show(line))
+        line = lines.readLine()
       }
-      levelOf(line) match {
-        case "CRITICAL" | "ERROR" => logError(line)
-        case "WARNING" => logWarning(line)
-        case "DEBUG" => logDebug(line)
-        case _ => logInfo(line)
-      }
-      line = next()
+    } catch {
+      case e: IOException => logDebug("the side process closed its log", e)
+    }
+  }
+
+  /** The process redacts its own log; the last words of an aborting library arrive unredacted. */
+  private def show(unredacted: String): Unit = {
+    val line = Redaction.redacted(unredacted)
+    lastLines.synchronized {
+      lastLines.addLast(line)
+      if (lastLines.size > KeptLogLines) lastLines.removeFirst()
+    }
+    levelOf(line) match {
+      case "CRITICAL" | "ERROR" => logError(line)
+      case "WARNING" => logWarning(line)
+      case "DEBUG" => logDebug(line)
+      case _ => logInfo(line)
     }
   }
 }
@@ -193,6 +204,9 @@ private[bridge] object BridgeProcess {
   private val KeptLogLines = 40
   private val MaxBatchBytes = 64L << 20
   private val Stop = Numbered(Long.MinValue, Message("stop", "{}"))
+
+  /** Runs an action, and then another, whatever the first one throws. */
+  private def closing[A](last: => Unit)(action: => A): A = Utils.tryWithSafeFinally(action)(last)
 
   private def field(name: String, kind: ArrowType) = new Field(name, FieldType.notNullable(kind), null)
 

@@ -18,9 +18,8 @@ import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.BridgeFailure
+import org.apache.spark.sql.ckpt.{BridgeFailure, OwnThreads}
 import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, EndOffsets, Message, RequestSubject, Start}
-import org.apache.spark.util.ThreadUtils
 
 /**
  * Requests to the Python side process and their replies. A dead process is restarted and brought up to date
@@ -53,15 +52,15 @@ private[ckpt] final class PythonBridge(
   private val replayLog = new ReplayLog
   private val inFlight = new RequestsInFlight(MaxCrashes)
   private val givenUp = mutable.HashMap.empty[String, BridgeFailure]
-  private val fileThreads = ThreadUtils.newDaemonCachedThreadPool("spark-ckpt-files")
+  private val fileThreads = OwnThreads.unboundedPool("spark-ckpt-files")
   private var nextId = 0L
   @volatile private var process: BridgeProcess = _
   @volatile private var starts = 0L
   private var failedStarts = 0
   private var closed = false
 
-  /** Starts the process ahead of the first request. */
-  def warmUp(): Unit = lock.synchronized { ensureProcess() }
+  /** Starts the process ahead of the first request, unless this is closed: then nothing would end it. */
+  def warmUp(): Unit = lock.synchronized { if (!closed) ensureProcess() }
 
   override def pid: Option[Long] = Option(process).map(_.pid)
 
@@ -132,7 +131,8 @@ private[ckpt] final class PythonBridge(
   }
 
   private def onMessage(from: BridgeProcess, received: Numbered): Unit = received.message.kind match {
-    case Message.Notify | Message.Report => onNotify(received.message)
+    case Message.Notify | Message.Report =>
+      OwnThreads.guard(s"the handling of a ${received.message.kind}")(onNotify(received.message))
     case Message.File => fileThreads.execute(() => from.send(Numbered(received.id, files.handle(received.message))))
     case _ => onReply(from, received)
   }
@@ -164,7 +164,7 @@ private[ckpt] final class PythonBridge(
   }
 
   private def onEnd(ended: BridgeProcess): Unit = {
-    files.abandon()
+    OwnThreads.guard("the end of unfinished files")(files.abandon())
     lock.synchronized {
       if (process != ended) Nil
       else if (closed) fail(_ => true, ending)
@@ -215,6 +215,10 @@ private[ckpt] final class PythonBridge(
       Nil
     } catch {
       case e: BridgeFailure => fail(_ => true, e)
+      // Nobody else would answer them.
+      case e: Throwable =>
+        OwnThreads.failed("the start of a side process", e)
+        fail(_ => true, new BridgeFailure(s"the Python side process cannot be started: $e", e))
     }
 
   /** Actions that fail requests. Called with the lock held; the actions run without it. */

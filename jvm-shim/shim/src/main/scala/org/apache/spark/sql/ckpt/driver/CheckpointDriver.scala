@@ -22,7 +22,7 @@ import org.apache.spark.{SparkContext, SparkEnv, SPARK_VERSION, TaskContext}
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.internal.Logging
 import org.apache.spark.metrics.MetricsSystem
-import org.apache.spark.sql.ckpt.{CheckpointExtensions, CheckpointFailure, CheckpointStateStoreProvider, Settings}
+import org.apache.spark.sql.ckpt._
 import org.apache.spark.sql.ckpt.bridge.{HadoopFiles, PythonBridge}
 import org.apache.spark.sql.ckpt.compat.StreamingPlans
 import org.apache.spark.sql.ckpt.metrics.CheckpointMetrics
@@ -186,13 +186,10 @@ private[ckpt] object CheckpointDriver extends Logging {
   /**
    * Python takes a while to start, so it starts while Spark plans the first batch. The first request shows an error.
    */
-  private def warmUp(bridge: PythonBridge): Unit = {
-    val thread = new Thread(() => {
+  private def warmUp(bridge: PythonBridge): Unit =
+    OwnThreads.daemon("spark-ckpt-bridge-start") {
       try bridge.warmUp() catch { case NonFatal(e) => logDebug("the side process did not start", e) }
-    }, "spark-ckpt-bridge-start")
-    thread.setDaemon(true)
-    thread.start()
-  }
+    }.start()
 
   /** The application ends: active queries are suspended. */
   def stop(requests: CheckpointRequests): Unit = {

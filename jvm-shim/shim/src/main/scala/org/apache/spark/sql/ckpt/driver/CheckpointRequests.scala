@@ -20,12 +20,12 @@ import scala.util.{Failure, Success}
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.OwnThreads
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.ckpt.metrics.CheckpointMetrics
 import org.apache.spark.sql.ckpt.protocol._
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
-import org.apache.spark.util.ThreadUtils
 
 /**
  * Requests of stores, forwarded to the side process. Nothing is decided here. The driver adds only its own knowledge:
@@ -55,11 +55,12 @@ private[ckpt] final class CheckpointRequests(
   private val jobs = new ConcurrentHashMap[String, Job]()
   private val jobOfStage = new JobsOfStages
   private val open = new OpenRequests
-  private implicit val inReaderThread: ExecutionContext = ThreadUtils.sameThread
+  private implicit val inReaderThread: ExecutionContext = OwnThreads.WhereCompleted
 
-  /** Requests are handled one at a time. */
+  /** Requests are handled one at a time. Each gets an answer, whatever is thrown: its task waits. */
   override def handle(request: Message): Future[Message] = open.ask(request) {
-    Future.delegate(answer(request)).recover { case e => Message.error(e) }
+    val answered = try answer(request) catch { case e: Throwable if !OwnThreads.isOfBrokenJvm(e) => Future.failed(e) }
+    answered.recover { case e => Message.error(e) }
   }
 
   /** Handles an unsolicited message of the side process. */

@@ -17,10 +17,9 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicReference}
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, BlockCodec, StateTooLargeException}
+import org.apache.spark.sql.ckpt.{CheckpointFailure, OwnThreads}
+import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, MergeDemand, VersionSpan}
-import org.apache.spark.util.ThreadUtils
 
 /** A written segment that waits for the next ack. */
 private[ckpt] sealed trait ReadySegment {
@@ -38,7 +37,7 @@ private[ckpt] final case class ReadyMerge(demand: MergeDemand, segment: ShippedS
  * in progress, or waits for an ack. Merges may be in progress beside it, each with versions above those of all others:
  * so their results fit into the chain in any order.
  *
- * Threads: the provider's lock orders all calls but `forget`. The background threads do not take it. A lock of its own
+ * Threads: the provider's lock orders all calls but `close`. The background threads do not take it. A lock of its own
  * orders changes of the steps.
  *
  * @param store       for messages
@@ -68,6 +67,11 @@ private[ckpt] class BaseSnapshots(
     private val phase = new AtomicReference[Phase](InProgress)
     @volatile private var isUrgent = false
 
+    /**
+     * Writes it.
+     *
+     * @param pass called from time to time; lets others work, and throws [[NoLongerNeededException]] once it is dropped
+     */
     protected def written(pass: () => Unit): ReadySegment
 
     /** Frees what it reads. */
@@ -89,27 +93,31 @@ private[ckpt] class BaseSnapshots(
 
     protected def isDropped: Boolean = phase.get() eq Dropped
 
-    def writeInBackground(): Unit = lane.execute(() => writeOnce())
+    /** An error that is only that of this segment is in its phase, for the coordinator; the thread goes on. */
+    def writeInBackground(): Unit =
+      lane.execute(() => writeOnce().filter(OwnThreads.isOfBrokenJvm).foreach(throw _))
 
-    /** Writes it, unless writing has begun. Rethrows only errors that the thread must not survive. */
-    private def writeOnce(): Unit = if (begun.compareAndSet(false, true)) {
-      var fatal = Option.empty[Throwable]
+    /** Writes it, unless writing has begun. Its error, if it fails; that it is dropped is none. */
+    private def writeOnce(): Option[Throwable] = if (!begun.compareAndSet(false, true)) None else {
       val turns = new core.Turns(() => isUrgent)
+      def pass(): Unit = {
+        turns.pass()
+        if (isDropped) throw new NoLongerNeededException
+      }
       try {
-        try {
-          turns.begin()
-          finished(Ready(written(() => turns.pass())))
-        } catch {
-          case e: Throwable =>
-            finished(Failed(e))
-            fatal = Some(e).filterNot(NonFatal(_))
-        }
+        turns.begin()
+        finished(Ready(written(() => pass())))
+        None
+      } catch {
+        case _: NoLongerNeededException => None
+        case e: Throwable =>
+          finished(Failed(e))
+          Some(e)
       } finally {
         turns.end()
         done.countDown()
         close()
       }
-      fatal.foreach(throw _)
     }
 
     /** If it was dropped meanwhile, no other part knows of the file, so it is deleted. */
@@ -125,10 +133,14 @@ private[ckpt] class BaseSnapshots(
         delete(result)
       }
 
-    /** Waits for it, or writes it if no thread has begun. */
+    /**
+     * Waits for it, or writes it if no thread has begun.
+     *
+     * @throws InterruptedException if the calling task is killed
+     */
     def complete(): Either[Throwable, Unit] = {
       isUrgent = true
-      writeOnce()
+      writeOnce().filterNot(NonFatal(_)).foreach(throw _)
       done.await()
       phase.get() match {
         case Failed(e) => Left(e)
@@ -160,8 +172,10 @@ private[ckpt] class BaseSnapshots(
     override def span: VersionSpan = VersionSpan.ofBase(version)
 
     override protected def written(pass: () => Unit): ReadySegment = {
+      pass()
       // Not with the lock of the steps.
-      if (!isDropped) snapshot.prepare()
+      snapshot.prepare()
+      pass()
       begin()
       ReadyBase(version, snapshot.stateId, snapshot.rows, write(snapshot, pass))
     }
@@ -188,13 +202,8 @@ private[ckpt] class BaseSnapshots(
 
     override val span: VersionSpan = VersionSpan(demand.firstVersion, demand.version)
 
-    override protected def written(pass: () => Unit): ReadySegment = {
-      val isStopped = () => {
-        pass()
-        isDropped
-      }
-      ReadyMerge(demand, merges.write(store, demand, isStopped))
-    }
+    override protected def written(pass: () => Unit): ReadySegment =
+      ReadyMerge(demand, merges.write(store, demand, pass))
 
     override protected def close(): Unit = ()
   }
@@ -203,6 +212,7 @@ private[ckpt] class BaseSnapshots(
   @volatile private var steps = Vector.empty[Writing]
   @volatile private var failure: Option[Throwable] = None
   @volatile private var required = false
+  private var isClosed = false
 
   def isIdle: Boolean = steps.isEmpty
 
@@ -243,12 +253,12 @@ private[ckpt] class BaseSnapshots(
   /** Starts a step if it fits those in progress. */
   private def start(writing: Writing, fits: Vector[Writing] => Boolean): Unit = {
     val isStarted = synchronized {
-      fits(steps) && {
+      !isClosed && fits(steps) && {
         steps :+= writing
         true
       }
     }
-    if (isStarted) writing.writeInBackground()
+    if (isStarted) writing.writeInBackground() else writing.drop()
   }
 
   private def remove(writing: Writing): Unit = synchronized { steps = steps.filterNot(_ eq writing) }
@@ -309,6 +319,15 @@ private[ckpt] class BaseSnapshots(
     }
   }
 
+  /**
+   * Drops all that waits or is in progress, and starts nothing more in the background. A task that is committing may
+   * still write the base that it needs; [[forget]] follows then.
+   */
+  def close(): Unit = {
+    synchronized { isClosed = true }
+    forget()
+  }
+
   /** Drops all that waits or is in progress. */
   def forget(): Unit = {
     val dropped = synchronized {
@@ -350,9 +369,9 @@ private[ckpt] object BaseSnapshots {
 
   // One thread per lane and executor, and one core for all of them: bases and merges must cost batches little, and need
   // not be quick. But a base may take minutes, and no merge of a few batches should wait for it.
-  private lazy val baseLane = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-base-snapshot")
-  private lazy val heavyLane = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-heavy-merge")
-  private lazy val lightLane = ThreadUtils.newDaemonFixedThreadPool(1, "spark-ckpt-merge")
+  private lazy val baseLane = OwnThreads.pool("spark-ckpt-base-snapshot", most = 1)
+  private lazy val heavyLane = OwnThreads.pool("spark-ckpt-heavy-merge", most = 1)
+  private lazy val lightLane = OwnThreads.pool("spark-ckpt-merge", most = 1)
   private[executor] val core = new SharedCore(TimeUnit.MILLISECONDS.toNanos(50), TimeUnit.MILLISECONDS.toNanos(500))
 
   private def laneOf(demand: MergeDemand): ExecutorService =

@@ -30,12 +30,12 @@ private[ckpt] final class DeltaMerges(
   /**
    * Writes the merged delta.
    *
-   * @param store     for messages
-   * @param isStopped true once the merge is no longer needed
-   * @throws CheckpointFailure    if it cannot be written; the deltas stay as they are
-   * @throws InterruptedException if it was stopped
+   * @param store for messages
+   * @param pass  called before each key group; throws [[NoLongerNeededException]] to stop the merge
+   * @throws CheckpointFailure       if it cannot be written; the deltas stay as they are
+   * @throws NoLongerNeededException if it is stopped
    */
-  def write(store: String, demand: MergeDemand, isStopped: () => Boolean): ShippedSegment = {
+  def write(store: String, demand: MergeDemand, pass: () => Unit): ShippedSegment = {
     val opened = mutable.ArrayBuffer.empty[ByteSource]
     try {
       val inputs = demand.deltas.map { delta =>
@@ -46,19 +46,19 @@ private[ckpt] final class DeltaMerges(
       val merger = new SegmentMerger(codec)
       val bytes = demand.deltas.map(_.bytes).sum
       if (bytes <= inlineLimit()) {
-        val merged = merger.mergeToBytes(inputs, demand.version, bytes, isStopped)
+        val merged = merger.mergeToBytes(inputs, demand.version, bytes, pass)
         recent.add(demand.firstVersion, demand.version, merged.bytes.length)(_.write(merged.bytes))
         ShippedSegment.inline(merged)
       } else {
         ShippedSegment.inFile(files, "deltas") { out =>
           var info: SegmentInfo = null
           recent.tee(demand.firstVersion, demand.version, bytes, out)(to =>
-            info = merger.merge(inputs, demand.version, to, isStopped))
+            info = merger.merge(inputs, demand.version, to, pass))
           info
         }
       }
     } catch {
-      case e: InterruptedException => throw e
+      case e: NoLongerNeededException => throw e
       case NonFatal(e) =>
         throw new CheckpointFailure("DeltaMergeError",
           s"$store: the deltas of versions ${demand.firstVersion} to ${demand.version} were not merged: $e. The " +

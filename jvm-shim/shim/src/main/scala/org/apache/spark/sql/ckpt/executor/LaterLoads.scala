@@ -16,8 +16,8 @@ import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.OwnThreads
 import org.apache.spark.sql.ckpt.backend.{KeyedStateBackend, TableRetiredException}
-import org.apache.spark.util.ThreadUtils
 
 /**
  * Loads, in the background, what restarted stores have left in their files. It waits a little after their first batch:
@@ -27,7 +27,7 @@ import org.apache.spark.util.ThreadUtils
  * @param core core that all background threads of the executor share
  */
 private[executor] final class LaterLoads(wait: FiniteDuration, core: SharedCore) extends Logging {
-  private lazy val thread = ThreadUtils.newDaemonSingleThreadScheduledExecutor("spark-ckpt-later-load")
+  private lazy val thread = OwnThreads.timer("spark-ckpt-later-load")
 
   /** @param isWanted false once the store was unloaded */
   def add(store: String, backend: KeyedStateBackend, isWanted: () => Boolean): Unit =

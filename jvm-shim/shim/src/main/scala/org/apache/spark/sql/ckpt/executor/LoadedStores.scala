@@ -15,6 +15,7 @@ import java.util.{Collections, WeakHashMap}
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.sql.ckpt.OwnThreads
 import org.apache.spark.sql.ckpt.protocol.Notification
 
 /** A store that frees memory on notifications. */
@@ -38,7 +39,8 @@ private[ckpt] final class LoadedStores {
   }
 
   /** Forwards a notification to the stores of its job. */
-  def tell(notification: Notification): Unit = of(notification.job).foreach(_.notified(notification))
+  def tell(notification: Notification): Unit =
+    of(notification.job).foreach(store => OwnThreads.guard(s"the notification of $store")(store.notified(notification)))
 
   /** A copy: stores are notified without this lock. */
   private def of(job: String): Seq[NotifiedStore] = synchronized(byJob.get(job).toSeq.flatMap(_.asScala.toSeq))

@@ -11,6 +11,7 @@
 package org.apache.spark.sql.ckpt.executor
 
 import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcEnv}
+import org.apache.spark.sql.ckpt.OwnThreads
 import org.apache.spark.sql.ckpt.protocol.{Message, Notification}
 
 /** RPC endpoint for notifications on an executor. It has its own thread, because a store may have much to free. */
@@ -19,7 +20,9 @@ private[executor] final class NotificationEndpoint(override val rpcEnv: RpcEnv, 
 
   override def receive: PartialFunction[Any, Unit] = {
     case (Message.Notify, header: String, index: Array[Byte], payload: Array[Byte]) =>
-      stores.tell(Notification.of(Message(Message.Notify, header, index, payload)))
+      OwnThreads.guard("the handling of a notification") {
+        stores.tell(Notification.of(Message(Message.Notify, header, index, payload)))
+      }
   }
 }
 

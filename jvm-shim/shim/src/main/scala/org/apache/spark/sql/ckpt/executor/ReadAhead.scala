@@ -15,9 +15,9 @@ import java.util.concurrent.{Callable, ExecutionException, Future}
 
 import scala.collection.mutable
 
+import org.apache.spark.sql.ckpt.OwnThreads
 import org.apache.spark.sql.ckpt.backend.{ByteSource, SegmentReader}
 import org.apache.spark.sql.ckpt.protocol.LocatedFile
-import org.apache.spark.util.ThreadUtils
 
 /**
  * Reads state files ahead of the thread that loads them, so that a load waits for one request and not for one per file.
@@ -147,5 +147,5 @@ private object ReadAhead {
   private final val AheadBytes = 64L << 20
 
   // Threads wait for the storage. Each reads a part of its own, so more than there are cores pays.
-  private lazy val pool = ThreadUtils.newDaemonCachedThreadPool("spark-ckpt-read-ahead", maxThreadNumber = 32)
+  private lazy val pool = OwnThreads.pool("spark-ckpt-read-ahead", most = 32)
 }

@@ -40,6 +40,9 @@ private[ckpt] class RecentDeltas(isRemote: => Boolean, directory: => File = Rece
   private val copies = mutable.HashMap.empty[(Long, Long), Kept]
   @volatile private var isWanted = false
 
+  /** Increases when all copies are dropped: what is being written by then is of another state. */
+  private var generation = 0L
+
   /** Deltas of this store are merged: copies are worth their bytes from now on. */
   def want(): Unit = isWanted = true
 
@@ -48,10 +51,11 @@ private[ckpt] class RecentDeltas(isRemote: => Boolean, directory: => File = Rece
   /** Keeps a copy of a delta, if there is room. Never fails. */
   def add(firstVersion: Long, version: Long, bytes: Long)(write: OutputStream => Unit): Unit =
     if (isActive) newFile(bytes).foreach { file =>
+      val begun = synchronized(generation)
       try {
         val out = new BufferedOutputStream(new FileOutputStream(file), 1 << 16)
         try write(out) finally out.close()
-        keep(firstVersion, version, file, bytes)
+        keep(firstVersion, version, file, bytes, begun)
       } catch {
         case NonFatal(e) =>
           logInfo(s"no local copy of a delta: $e")
@@ -66,6 +70,7 @@ private[ckpt] class RecentDeltas(isRemote: => Boolean, directory: => File = Rece
    */
   def tee(firstVersion: Long, version: Long, bytes: Long, out: OutputStream)(write: OutputStream => Unit): Unit =
     (if (isActive) newFile(bytes) else None).fold(write(out)) { file =>
+      val begun = synchronized(generation)
       val copy = new Tee(out, file)
       val isWhole = try {
         write(copy)
@@ -76,7 +81,7 @@ private[ckpt] class RecentDeltas(isRemote: => Boolean, directory: => File = Rece
           discard(Kept(copy.file, bytes))
           throw e
       }
-      if (isWhole) keep(firstVersion, version, copy.file, bytes) else discard(Kept(copy.file, bytes))
+      if (isWhole) keep(firstVersion, version, copy.file, bytes, begun) else discard(Kept(copy.file, bytes))
     }
 
   /** A copy of the delta, if there is one of its length. */
@@ -96,14 +101,18 @@ private[ckpt] class RecentDeltas(isRemote: => Boolean, directory: => File = Rece
   }
 
   /** Drops all copies: the store has another state, or none. */
-  def clear(): Unit = dropIf(_ => true)
+  def clear(): Unit = synchronized {
+    generation += 1
+    dropIf(_ => true)
+  }
 
   private def dropIf(condition: ((Long, Long)) => Boolean): Unit = synchronized {
     copies.keys.filter(condition).toSeq.foreach(key => copies.remove(key).foreach(discard))
   }
 
-  private def keep(firstVersion: Long, version: Long, file: File, bytes: Long): Unit = synchronized {
-    copies.put((firstVersion, version), Kept(file, bytes)).foreach(discard)
+  private def keep(firstVersion: Long, version: Long, file: File, bytes: Long, begun: Long): Unit = synchronized {
+    if (begun == generation) copies.put((firstVersion, version), Kept(file, bytes)).foreach(discard)
+    else discard(Kept(file, bytes))
   }
 
   private def discard(kept: Kept): Unit = {

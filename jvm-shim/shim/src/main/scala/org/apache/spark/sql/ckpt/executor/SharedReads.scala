@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 
 import scala.concurrent.duration._
 
-import org.apache.spark.util.ThreadUtils
+import org.apache.spark.sql.ckpt.OwnThreads
 
 /**
  * Small files of a remote storage, each read once for all stores of the executor. A file has the changes of many tasks,
@@ -99,5 +99,5 @@ private[executor] object SharedReads {
   /** Of all stores of this JVM. An object store sends 1 MiB in about the time of a request. */
   val here = new SharedReads(largestFile = 1 << 20)
 
-  private lazy val timer = ThreadUtils.newDaemonSingleThreadScheduledExecutor("spark-ckpt-shared-reads")
+  private lazy val timer = OwnThreads.timer("spark-ckpt-shared-reads")
 }

@@ -15,6 +15,8 @@ import java.nio.channels.FileChannel
 import java.nio.file.{Paths, StandardOpenOption}
 import java.util.UUID
 
+import scala.util.control.NonFatal
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.Options.OpenFileOptions._
@@ -133,9 +135,8 @@ private[ckpt] final class StateFiles(
 
   def makeDirectory(path: Path): Unit = fs.mkdirs(path)
 
-  /** Deletes a file that no checkpoint refers to. */
-  def delete(name: String): Unit =
-    try fs.delete(path(name), false) catch { case _: java.io.IOException => () }
+  /** Deletes a file that no checkpoint refers to. If that fails, the next driver deletes it. */
+  def delete(name: String): Unit = try fs.delete(path(name), false) catch { case NonFatal(_) => () }
 }
 
 private object StateFiles {

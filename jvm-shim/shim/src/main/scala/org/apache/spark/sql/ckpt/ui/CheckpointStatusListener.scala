@@ -14,7 +14,7 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
-import org.apache.spark.sql.ckpt.{LostLocation, SparkListenerCheckpoint}
+import org.apache.spark.sql.ckpt.{LostLocation, OwnThreads, SparkListenerCheckpoint}
 import org.apache.spark.sql.internal.StaticSQLConf
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 import org.apache.spark.status.ElementTrackingStore
@@ -44,7 +44,9 @@ private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: Eleme
   private val details = mutable.Queue.empty[String]
   private var nextRun = 0L
 
-  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+  override def onOtherEvent(event: SparkListenerEvent): Unit = OwnThreads.guard(Listener)(handle(event))
+
+  private def handle(event: SparkListenerEvent): Unit = event match {
     case SparkListenerCheckpoint(json) if json != null => reported(new CheckpointReport(json))
     case ended: QueryTerminatedEvent =>
       runs.get(ended.runId.toString).foreach { run =>
@@ -56,10 +58,12 @@ private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: Eleme
   }
 
   /** Nothing is reported any more: what was in progress has not completed. */
-  override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = runs.values.foreach { run =>
-    run.inProgress.foreach { case (_, report) => failed(run, report.ended(event.time)) }
-    run.isActive = false
-    store.write(run.status)
+  override def onApplicationEnd(event: SparkListenerApplicationEnd): Unit = OwnThreads.guard(Listener) {
+    runs.values.foreach { run =>
+      run.inProgress.foreach { case (_, report) => failed(run, report.ended(event.time)) }
+      run.isActive = false
+      store.write(run.status)
+    }
   }
 
   private def reported(report: CheckpointReport): Unit = if (report.runId.nonEmpty) {
@@ -152,6 +156,7 @@ private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: Eleme
 }
 
 private[ckpt] object CheckpointStatusListener {
+  private val Listener = "the listener for the tab of checkpoints"
 
   /** Checkpoints with operators and subtasks, over all runs. One with 1,000 subtasks takes about 50 KB. */
   private[ui] val MostDetails = 200

@@ -89,7 +89,7 @@ class CompressionSuite extends AnyFunSuite with BackendTesting {
       }
       assert(deltas.flatMap(codecs).toSet == all.map(_.id).toSet)
       val inputs = deltas.map(delta => MergeInput(delta.info.keyGroups, segment(isBase = false, delta)))
-      val merged = new SegmentMerger(codec, window = 500).mergeToBytes(inputs, 6, 1 << 20, () => false)
+      val merged = new SegmentMerger(codec, window = 500).mergeToBytes(inputs, 6, 1 << 20, () => ())
       assert(codecs(merged) == Set(codec.id) && merged.info.isCompressed)
       assertSameState(restored(6, Seq(segment(isBase = false, merged))), writer)
     }

@@ -79,9 +79,12 @@ class SegmentMergerSuite extends AnyFunSuite with BackendTesting {
     val f = b.declareFamily("default", groupsByHash(K))
     val parts = (0 until 2).map(_ => batch(b)((0 until 100).foreach(k => put(f, longs(k), longs(k)))))
     var asked = 0
-    val stop = () => { asked += 1; asked == 3 }
+    val stop = () => {
+      asked += 1
+      if (asked == 3) throw new NoLongerNeededException
+    }
     val out = new ByteArrayOutputStream
-    intercept[InterruptedException](new SegmentMerger().merge(parts.map(input), 2, out, stop))
+    intercept[NoLongerNeededException](new SegmentMerger().merge(parts.map(input), 2, out, stop))
     assert(asked == 3)
   }
 
@@ -94,7 +97,7 @@ class SegmentMergerSuite extends AnyFunSuite with BackendTesting {
     intercept[StateStreamDamagedException](merge(Seq(parts(0), damaged), 2))
     val shifted = input(parts(1)).copy(keyGroups = parts(1).info.keyGroups.map(_ + 1))
     intercept[StateStreamDamagedException](
-      new SegmentMerger().merge(Seq(input(parts(0)), shifted), 2, new ByteArrayOutputStream, () => false))
+      new SegmentMerger().merge(Seq(input(parts(0)), shifted), 2, new ByteArrayOutputStream, () => ()))
     intercept[StateStreamDamagedException](merge(parts, 1))
   }
 
@@ -110,7 +113,7 @@ class SegmentMergerSuite extends AnyFunSuite with BackendTesting {
   /** Merges with windows of a few blocks. */
   private def merge(deltas: Seq[SegmentBytes], version: Long): SegmentBytes = {
     val out = new ByteArrayOutputStream
-    val info = new SegmentMerger(window = 500).merge(deltas.map(input), version, out, () => false)
+    val info = new SegmentMerger(window = 500).merge(deltas.map(input), version, out, () => ())
     assert(info.bytes == out.size())
     SegmentBytes(info, out.toByteArray)
   }

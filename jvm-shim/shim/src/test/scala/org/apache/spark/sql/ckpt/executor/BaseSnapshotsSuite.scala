@@ -19,8 +19,8 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.{BaseSnapshot, DeferredSnapshot, HashMapStateBackend, StateTooLargeException}
+import org.apache.spark.sql.ckpt.{CheckpointFailure, UncaughtErrorsReporter}
+import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, DeltaToMerge, LocatedFile, MergeDemand, VersionSpan}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils
@@ -49,20 +49,22 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   private def written(bases: BaseSnapshots): Option[ReadyBase] =
     bases.forAck(snapshot("a")).map(_.asInstanceOf[ReadyBase])
 
-  /** A demand for a merge of two deltas of one key. */
+  /** A demand for a merge of two deltas of one key in each key group. */
   private lazy val merge: BaseDemand = mergeFrom(1)
 
-  private def mergeFrom(first: Int): BaseDemand = {
+  private def mergeFrom(first: Int, keyGroups: Int = 1): BaseDemand = {
     val backend = new HashMapStateBackend(4)
-    val family = backend.declareFamily("default", (_, _, _) => 0)
+    val family = backend.declareFamily("default", (key, offset, _) => Platform.getByte(key, offset) - 1)
     (1 until first).foreach { version =>
       backend.openForWrite(version - 1)
       backend.commit()
     }
     val deltas = (first to first + 1).map { version =>
-      val key = Array.fill[Byte](8)(1)
       backend.openForWrite(version - 1)
-      family.put(key, Platform.BYTE_ARRAY_OFFSET, 8, key, Platform.BYTE_ARRAY_OFFSET, 8)
+      (1 to keyGroups).foreach { first =>
+        val key = Array.fill[Byte](8)(first.toByte)
+        family.put(key, Platform.BYTE_ARRAY_OFFSET, 8, key, Platform.BYTE_ARRAY_OFFSET, 8)
+      }
       backend.commit()
       val delta = backend.deltaBytes()
       val (info, size) = (delta.info, delta.bytes.length)
@@ -215,6 +217,56 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     assert(closing.isIdle && closing.lastFailure.isEmpty)
   }
 
+  /** A merge of two key groups that waits within the first until the latch is opened. */
+  private class MidMerge {
+    private val begun = new CountDownLatch(1)
+    val end = new CountDownLatch(1)
+    private val demand = mergeFrom(1, keyGroups = 2)
+    private val slow = new RecentDeltas(false) {
+      override def open(firstVersion: Long, version: Long, bytes: Long): Option[ByteSource] = {
+        val delta = new ArrayByteSource("a delta", demand.merge.get.deltas.find(_.version == version).get.inline)
+        Some(new ByteSource {
+          override def name: String = delta.name
+          override def length: Long = delta.length
+          override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
+            begun.countDown()
+            end.await()
+            delta.readFully(position, buffer, from, count)
+          }
+          override def close(): Unit = ()
+        })
+      }
+    }
+    val bases = new BaseSnapshots("partition 5", files, () => -1L, slow)
+    bases.obey(demand, snapshot("a"))
+    assert(begun.await(5, TimeUnit.MINUTES))
+  }
+
+  for (cause <- Seq("its store is closed", "a base begins")) {
+    test(s"a merge that is dropped while it runs, since $cause, ends in silence") {
+      val uncaught = UncaughtErrorsReporter.expecting(_ => true) {
+        val merge = new MidMerge
+        import merge._
+        if (cause == "a base begins") {
+          bases.obey(due, snapshot("b"))
+          eventually(timeout(5.minutes))(assert(bases.inProgress == Seq(VersionSpan(0, 0))))
+        } else {
+          bases.forget()
+        }
+        end.countDown()
+        // The thread is free again.
+        val next = new Bases(())
+        next.obey(mergeFrom(1), snapshot("c"))
+        assert(merged(next).demand.version == 2)
+        if (cause == "a base begins") assert(ready(bases).isInstanceOf[ReadyBase])
+        assert(bases.isIdle && bases.lastFailure.isEmpty)
+        shared.filter(_.startsWith("base-")).foreach(name => files.delete(s"shared/$name"))
+        assert(shared.isEmpty)
+      }
+      assert(uncaught.isEmpty, uncaught)
+    }
+  }
+
   test("a merge is begun only above everything in progress, and a base only without another") {
     val beside = new Beside
     import beside._
@@ -277,6 +329,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
 
   Seq(
     new java.io.IOException("no space"),
+    new InterruptedException("by a library"),
     new OutOfMemoryError("heap"),
     new StackOverflowError,
     new LinkageError("class"))
@@ -284,12 +337,16 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       test(s"a base can be written after one has failed with ${error.getClass.getSimpleName}") {
         var fails = true
         val bases = new Bases(if (fails) throw error)
-        bases.obey(due, snapshot("a"))
-        eventually(timeout(5.minutes))(assert(bases.lastFailure.contains(error)))
-        assert(bases.isIdle && written(bases).isEmpty)
-        fails = false
-        bases.obey(due, snapshot("b"))
-        eventually(timeout(5.minutes))(assert(written(bases).exists(_.stateId == "b")))
+        val uncaught = UncaughtErrorsReporter.expecting(_ eq error) {
+          bases.obey(due, snapshot("a"))
+          eventually(timeout(5.minutes))(assert(bases.lastFailure.contains(error)))
+          assert(bases.isIdle && written(bases).isEmpty)
+          fails = false
+          bases.obey(due, snapshot("b"))
+          eventually(timeout(5.minutes))(assert(written(bases).exists(_.stateId == "b")))
+        }
+        // Only a lack of memory is not that of the base alone. It is in the log, and Spark ends an executor by it.
+        assert(uncaught.distinct == Seq(error).filter(_.isInstanceOf[OutOfMemoryError]))
         bases.failureTold()
         assert(bases.lastFailure.isEmpty)
       }
@@ -316,6 +373,53 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     }
     fails = false
     assert(written(bases).isDefined)
+  }
+
+  test("a closed store begins nothing in the background, and frees what it would have written") {
+    var closed = 0
+    class Counted extends BaseSnapshot {
+      override def version: Long = 1
+      override def stateId: String = "a"
+      override def rows: Long = 0
+      override def rawBytes: Long = 0
+      override def write(out: java.io.OutputStream): SegmentInfo = fail()
+      override def toBytes(): SegmentBytes = fail()
+      override def close(): Unit = closed += 1
+    }
+    val bases = new Bases(())
+    bases.close()
+    bases.obey(due, new Counted)
+    bases.obey(merge, new Counted)
+    assert(bases.isIdle && closed == 1)
+    // A task that is committing goes on.
+    bases.obey(required, new Counted)
+    assert(written(bases).exists(_.stateId == "a") && closed == 2)
+  }
+
+  test("a base that is dropped while it is written stops") {
+    val backend = new HashMapStateBackend(4)
+    val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+    @volatile var stopped = false
+    val bases = new BaseSnapshots("partition 6", files, () => -1L) {
+      override protected def write(snapshot: BaseSnapshot, pass: () => Unit): ShippedSegment = {
+        begun.countDown()
+        end.await()
+        try pass() catch {
+          case e: NoLongerNeededException =>
+            stopped = true
+            throw e
+        }
+        super.write(snapshot, pass)
+      }
+    }
+    bases.obey(due, backend.snapshotBase())
+    assert(begun.await(5, TimeUnit.MINUTES))
+    bases.forget()
+    end.countDown()
+    eventually(timeout(5.minutes))(assert(stopped))
+    val next = new Bases(())
+    next.obey(due, snapshot("b"))
+    assert(ready(next).isInstanceOf[ReadyBase] && bases.lastFailure.isEmpty && shared.isEmpty)
   }
 
   test("a base that is only due is not waited for") {

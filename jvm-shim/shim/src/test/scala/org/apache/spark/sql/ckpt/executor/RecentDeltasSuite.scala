@@ -82,6 +82,22 @@ class RecentDeltasSuite extends AnyFunSuite {
     assert(recent.open(4, 5, 1).isEmpty && directory.list().length == 1)
   }
 
+  test("a copy that is being written while all are dropped is none") {
+    val directory = newDirectory()
+    val recent = wanted(directory)
+    recent.tee(1, 3, 10, new ByteArrayOutputStream) { to =>
+      to.write(Array[Byte](1, 2, 3))
+      recent.clear()
+    }
+    recent.add(4, 4, 1) { to =>
+      to.write(4)
+      recent.clear()
+    }
+    assert(recent.open(1, 3, 3).isEmpty && recent.open(4, 4, 1).isEmpty && directory.list().isEmpty)
+    add(recent, 4, 4, 7)
+    assert(recent.open(4, 4, 1).map(contents).contains(Seq[Byte](7)))
+  }
+
   test("a copy that cannot be written or read is no copy") {
     val gone = wanted(new File(newDirectory(), "missing"))
     add(gone, 1, 1, 7)

@@ -1,0 +1,30 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.uncaught;
+
+import org.apache.spark.api.java.function.VoidFunction;
+
+/** Starts a thread that throws, in the JVM that calls it. */
+public final class ThrowingThread implements VoidFunction<Object> {
+    private final String text;
+
+    public ThrowingThread(String text) {
+        this.text = text;
+    }
+
+    @Override
+    public void call(Object ignored) {
+        Runnable action = () -> {
+            throw new IllegalStateException(text);
+        };
+        new Thread(action, "spark-ckpt-throwing").start();
+    }
+}
