@@ -18,6 +18,7 @@ class _Record:
     end: End | None = None
     seconds: float = 0.0
     error: str = ""
+    uncaught: list[str] = field(default_factory=list)
 
 
 class EventLog:
@@ -53,6 +54,8 @@ class EventLog:
                 record.end, record.seconds = record.end or End.COMPLETED, float(event["seconds"])
             case "suite aborted":
                 record.end, record.error = End.ABORTED, event["error"]
+            case "uncaught":
+                record.uncaught.append(event["error"])
 
     def result(self, suite: str, *, timed_out: bool = False, seconds: float = 0.0) -> SuiteResult | None:
         """Result of a suite after the end of the JVM; None if the suite never began.
@@ -69,4 +72,5 @@ class EventLog:
         cases = list(record.cases)
         if record.running is not None:
             cases.append(Case(record.running, Outcome.FAILED, error="still running when its JVM ended"))
-        return SuiteResult(suite, end, record.seconds or seconds, tuple(cases), record.error)
+        uncaught = tuple(record.uncaught)
+        return SuiteResult(suite, end, record.seconds or seconds, tuple(cases), record.error, uncaught=uncaught)

@@ -1,7 +1,7 @@
 """Stands in for a JVM with ScalaTest: suites that behave as their names say, and report through the same event file.
 
 `Bad` fails, `Flaky` fails unless its test runs alone, `Hanging` never ends, `Crashing` ends its JVM in the middle,
-`Aborted` does not begin. Others pass.
+`Aborted` does not begin, one of the threads of `Losing` throws. Others pass.
 """
 
 from __future__ import annotations
@@ -34,6 +34,12 @@ def main() -> None:
             if kind == "Crashing":
                 sys.exit(1)
             failed = kind == "Bad" or (kind == "Flaky" and not alone)
+            if kind == "Losing":
+                tell(
+                    "uncaught",
+                    suite,
+                    error='"spark-ckpt-merge-0" java.lang.IllegalStateException: lost\n\tat Some.thing',
+                )
             outcome, error = ("failed", "1 did not equal 2") if failed else ("passed", "")
             tell("test ended", suite, test="first", outcome=outcome, seconds=0.5, error=error, providers=2)
             tell("suite completed", suite, seconds=1.5)

@@ -59,6 +59,13 @@ def test_what_fails_runs_once_more_by_itself(tmp_path: Path, java: Path) -> None
     assert all("-Dsuites.localCommands=false" in line for line in again)
 
 
+def test_an_error_that_nobody_has_caught_fails_its_suite(tmp_path: Path) -> None:
+    results = _run(tmp_path, Suite("a.Losing"), Suite("a.Good"))
+    lost = 'Losing: nobody has caught "spark-ckpt-merge-0" java.lang.IllegalStateException: lost'
+    assert results["Losing"].problems == [lost] and results["Good"].is_good
+    assert (tmp_path / "work" / "jvm-1").exists()
+
+
 def test_a_suite_that_hangs_or_crashes_does_not_take_the_others_with_it(tmp_path: Path) -> None:
     hanging, crashing = Suite("a.Hanging", limit=5), Suite("a.Crashing")
     results = _run(tmp_path, Suite("a.Good"), hanging, crashing, Suite("a.Aborted"), Suite("a.Last"))

@@ -59,7 +59,8 @@ class HistoryServer:
         return self._log.read_text(errors="replace")
 
     def close(self) -> None:
-        """Kills it."""
+        """Kills it. Fails if one of its threads has thrown an error that nobody has caught."""
         for pid in [*descendants(self._process.pid), self._process.pid]:
             kill(pid)
         self._process.wait()
+        assert not re.search("Exception in thread|This should not happen", self._output()), self._output()

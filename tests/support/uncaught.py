@@ -1,5 +1,6 @@
-"""Errors of our code that nobody has caught, in each Spark driver and executor that a test starts: a test that loses one
-fails, although neither Spark nor Python sees it.
+"""Errors of our code that nobody has caught, in each Spark driver and executor that a test starts.
+
+A test during which one is lost fails, although neither Spark nor Python sees it.
 
 A plugin for Spark (`jvm-shim/uncaught`) writes each into a file. Environment variables bring it into all JVMs.
 """

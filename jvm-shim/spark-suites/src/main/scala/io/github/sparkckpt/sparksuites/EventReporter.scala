@@ -14,21 +14,28 @@ import java.io.{FileWriter, PrintWriter}
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
+import io.github.sparkckpt.uncaught.UncaughtErrors
 import org.scalatest.Reporter
 import org.scalatest.events._
 
 /**
  * Writes what happens in a run to the file `suites.events`, one JSON object a line, each flushed at once: a JVM that is
- * killed leaves what it has done.
+ * killed leaves what it has done. Errors of our threads that nobody has caught are among it.
  */
 class EventReporter extends Reporter {
   import EventReporter._
 
   private val out = new PrintWriter(new FileWriter(System.getProperty("suites.events")), true)
   private var builtBefore = 0L
+  @volatile private var suite = ""
+
+  UncaughtErrors.watch((thread, error) =>
+    write("uncaught", suite)(_.put("error", UncaughtErrors.textOf(thread, error).take(LongestText))))
 
   override def apply(event: Event): Unit = event match {
-    case e: SuiteStarting => write("suite started", e.suiteId)(_ => ())
+    case e: SuiteStarting =>
+      suite = e.suiteId
+      write("suite started", e.suiteId)(_ => ())
     case e: TestStarting =>
       builtBefore = Providers.built()
       write("test started", e.suiteId)(_.put("test", e.testName))

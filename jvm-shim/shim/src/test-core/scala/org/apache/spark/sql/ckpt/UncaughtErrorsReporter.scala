@@ -43,7 +43,10 @@ object UncaughtErrorsReporter {
     () => ()
   }
 
-  /** The errors among those that a test expects to be uncaught while its body runs. */
+  /**
+   * What was uncaught while the body of a test runs, and the test expects: the error itself if it has reached the JVM,
+   * an error with that cause if it was logged instead.
+   */
   def expecting(which: Throwable => Boolean)(body: => Unit): Seq[Throwable] = {
     synchronized {
       begin()
@@ -61,7 +64,7 @@ object UncaughtErrorsReporter {
   }
 
   private def add(thread: String, error: Throwable): Unit = synchronized {
-    if (isExpected(cause(error))) expected += cause(error)
+    if (isExpected(cause(error))) expected += error
     else {
       found += s"in or before the test $test, thread ${UncaughtErrors.textOf(thread, error)}"
       System.err.println(s"*** UNCAUGHT ${found.last}")

@@ -66,6 +66,23 @@ class SourceRulesSuite extends AnyFunSuite {
     assert(strays.isEmpty)
   }
 
+  test("threads are started in one place, where their errors end") {
+    val starts = Seq("new Thread\\b", "extends Thread\\b", "ThreadUtils\\b", "\\bExecutors\\.", "ThreadPoolExecutor",
+      "ForkJoin", "new Timer\\b", "Cleaner\\.create", "ExecutionContext\\.\\w", "\\.par\\b", "\\.parallel\\(\\)",
+      "CompletableFuture\\.\\w+Async", "addShutdownHook", "UncaughtExceptionHandler").mkString("|").r
+    val all = sources(root.resolve("shim/src/main"), ".scala")
+    val starting = all.filter(file => starts.findFirstIn(Files.readString(file)).isDefined)
+    assert(starting.map(_.getFileName.toString) == Seq("OwnThreads.scala"))
+  }
+
+  test("what threads of Spark call leaves its errors there, too") {
+    val called = "extends (Spark|Streaming|StreamingQuery)Listener\\b|extends \\w*RpcEndpoint\\b".r
+    val all = sources(root.resolve("shim/src/main"), ".scala").filter(file =>
+      called.findFirstIn(Files.readString(file)).isDefined)
+    assert(all.size >= 4)
+    assert(all.filterNot(Files.readString(_).contains("OwnThreads.guard")).isEmpty)
+  }
+
   test("no line is longer than 120 characters") {
     val long = sources(root, ".scala", ".java").flatMap { file =>
       Files.readAllLines(file).asScala.zipWithIndex

@@ -66,6 +66,21 @@ class StoreUnloadSuite extends AnyFunSuite {
     }
   }
 
+  test("a base that the last task of an unloaded store has written, and no ack takes, leaves no file") {
+    withStore("ackThreshold" -> "0") { h =>
+      val provider = h.newProvider(partition = 1)
+      val first = provider.getStore(0)
+      first.put(h.row(0), h.row(0))
+      first.commit()
+      // The batch comes once more: its ack brings no base.
+      val again = provider.getStore(0, None, forceSnapshotOnCommit = true, loadEmpty = false)
+      again.put(h.row(0), h.row(0))
+      provider.close()
+      again.commit()
+      assert(!h.files.exists(_.startsWith("base")) && h.files.nonEmpty)
+    }
+  }
+
   test("nothing holds a store that is unloaded, once its task has ended") {
     withStore() { h =>
       def used(): WeakReference[CheckpointStateStoreProvider] = {

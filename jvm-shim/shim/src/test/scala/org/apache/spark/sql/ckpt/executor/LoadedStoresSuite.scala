@@ -18,6 +18,7 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
+import org.apache.spark.sql.ckpt.UncaughtErrorsReporter
 import org.apache.spark.sql.ckpt.protocol.Notification
 
 class LoadedStoresSuite extends AnyFunSuite {
@@ -37,6 +38,20 @@ class LoadedStoresSuite extends AnyFunSuite {
     stores.tell(complete("job", 3))
     stores.tell(complete("nobody", 4))
     assert(a.heard == Seq(3) && b.heard == Seq(3) && other.heard.isEmpty)
+  }
+
+  test("a store that fails keeps the news from no other") {
+    val stores = new LoadedStores
+    val error = new LinkageError("a class")
+    val failing = Seq.fill(2)(new Store {
+      override def notified(notification: Notification): Unit = {
+        super.notified(notification)
+        throw error
+      }
+    })
+    failing.foreach(stores.add("job", _))
+    val uncaught = UncaughtErrorsReporter.expecting(_ eq error)(stores.tell(complete("job", 3)))
+    assert(failing.forall(_.heard == Seq(3)) && uncaught.size == 2)
   }
 
   test("a store that nobody else holds is let go") {
