@@ -22,6 +22,7 @@ from tests.support.checkpoints import CheckpointJudge
 from tests.support.kafka import KafkaBroker
 from tests.support.provider import CKPT, REPOSITORY
 from tests.support.spark_version import MINOR, order
+from tests.support.uncaught import all_caught
 
 IN_REAL_TIME = order(MINOR) >= order("4.3")
 """True if the table is that of real-time mode."""
@@ -40,11 +41,12 @@ def main() -> int:
     console.print(f"{len(chosen)} faults, seed {arguments.seed}, in {arguments.work}")
     began = time.monotonic()
     results = []
-    for result in _results(arguments, chosen):
-        results.append(result)
-        wrong = escape(result.wrong or f"not {result.cell.expected}")
-        mark = "[green]as expected[/]" if result.is_good else f"[red]{wrong}[/]"
-        console.print(f"{len(results):>3}  {result.cell.name:<70} {result.outcome}: {mark}")
+    with all_caught(arguments.work / "uncaught"):
+        for result in _results(arguments, chosen):
+            results.append(result)
+            wrong = escape(result.wrong or f"not {result.cell.expected}")
+            mark = "[green]as expected[/]" if result.is_good else f"[red]{wrong}[/]"
+            console.print(f"{len(results):>3}  {result.cell.name:<70} {result.outcome}: {mark}")
     table = markdown(results)
     (arguments.work / "faults.md").write_text(table, encoding="utf-8")
     console.print(Markdown(table))

@@ -26,6 +26,7 @@ from spark_ckpt.spark_files.logs import SparkLog
 from tests.soak.killer import VICTIMS, Killer
 from tests.support.session import use_this_python
 from tests.support.standalone_cluster import StandaloneCluster
+from tests.support.uncaught import all_caught
 
 FILES_PER_KILL = 2
 """Minimum number of files of each feed per kill, so that work remains to be interrupted."""
@@ -46,7 +47,11 @@ def main() -> int:
     console.print(f"{len(rows)} files in each feed, {arguments.kills} kills, {budget}, seed {arguments.seed}")
     use_this_python()
     try:
-        with StandaloneCluster(layout.work / "cluster") as cluster, Display(console, rows) as display:
+        with (
+            all_caught(layout.work / "uncaught"),
+            StandaloneCluster(layout.work / "cluster") as cluster,
+            Display(console, rows) as display,
+        ):
             killer = Killer(
                 layout,
                 "ckpt",

@@ -18,6 +18,7 @@ from tests.support.kafka import KafkaBroker
 from tests.support.processes import DriverJob, kill
 from tests.support.provider import CKPT, REPOSITORY
 from tests.support.session import use_this_python
+from tests.support.uncaught import all_caught
 
 BROKER = "broker"
 VICTIMS = (DRIVER, COORDINATOR, BROKER)
@@ -45,7 +46,7 @@ def main() -> int:
     use_this_python()
     began = time.monotonic()
     print(f"{options.kills} kills, seed {options.seed}", flush=True)
-    with KafkaBroker(work / "kafka") as broker:
+    with all_caught(work / "uncaught"), KafkaBroker(work / "kafka") as broker:
         rng = random.Random(options.seed)
         job = KafkaMainJob(broker, work / "job", CKPT, rng, chunks=options.kills + 3)
         try:

@@ -22,6 +22,7 @@ from tests.support.processes import BRIDGE, command_line, kill
 from tests.support.provider import CKPT, REPOSITORY
 from tests.support.session import use_this_python
 from tests.support.submitted import Submitted, SubmittedQuery
+from tests.support.uncaught import all_caught
 from tests.support.waiting import eventually
 from tests.support.yarn import PATIENCE, POLL, Container, Yarn
 
@@ -117,7 +118,7 @@ def _run(work: Path, count: int, rng: random.Random) -> Counter[str]:
     for name in ("hdfs", "yarn", "packed", "query", "metadata"):
         (work / name).mkdir()
     kills: Counter[str] = Counter()
-    with Hdfs(work / "hdfs") as hdfs, Yarn(work / "yarn", hdfs.url) as yarn:
+    with all_caught(work / "uncaught"), Hdfs(work / "hdfs") as hdfs, Yarn(work / "yarn", hdfs.url) as yarn:
         archive = f"{hdfs.url}/environments/environment.tar.gz"
         hdfs.upload(pack(work / "packed"), archive)
         judge = CheckpointJudge(CKPT, work / "metadata")

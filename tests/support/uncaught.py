@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,20 @@ class UncaughtErrors:
         """Asserts that there are none."""
         found = self.take()
         assert not found, "\n\n".join([f"{len(found)} errors in JVMs that nobody has caught:", *found])
+
+
+@contextmanager
+def all_caught(folder: Path) -> Iterator[None]:
+    """Watches the JVMs that a program starts in the block, and fails at its end if an error was lost in one.
+
+    Args:
+        folder: new folder for the files of the errors.
+    """
+    folder.mkdir(parents=True)
+    errors = UncaughtErrors(folder.resolve())
+    errors.watch()
+    yield
+    errors.check()
 
 
 def plugin_jar() -> Path:
