@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.util.concurrent.{ExecutionException, TimeUnit}
+import java.util.concurrent.{Callable, ExecutionException, TimeUnit}
 
 import scala.concurrent.Promise
 import scala.util.control.ControlThrowable
@@ -35,7 +35,7 @@ class OwnThreadsSuite extends AnyFunSuite {
       val all = errors
       assertLogged(all: _*) {
         all.foreach(error => pool.execute(() => throw error))
-        assert(pool.submit(() => 1).get() == 1)
+        assert(pool.submit((() => 1): Callable[Int]).get() == 1)
         pool.shutdown()
         assert(pool.awaitTermination(5, TimeUnit.MINUTES))
       }
@@ -51,7 +51,7 @@ class OwnThreadsSuite extends AnyFunSuite {
     val pool = OwnThreads.pool("spark-ckpt-test", most = 1)
     try {
       val error = new LinkageError("a class")
-      val call = pool.submit(() => throw error)
+      val call = pool.submit((() => throw error): Callable[Int])
       assert(intercept[ExecutionException](call.get()).getCause eq error)
     } finally pool.shutdown()
   }
@@ -61,7 +61,7 @@ class OwnThreadsSuite extends AnyFunSuite {
     val timer = OwnThreads.timer("spark-ckpt-test")
     try assertLogged(error) {
       timer.schedule((() => throw error): Runnable, 1, TimeUnit.MILLISECONDS)
-      assert(timer.submit(() => 1).get() == 1)
+      assert(timer.submit((() => 1): Callable[Int]).get() == 1)
       timer.shutdown()
       assert(timer.awaitTermination(5, TimeUnit.MINUTES))
     } finally timer.shutdown()
