@@ -149,7 +149,7 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
     store = make_store(config, storage, owner, environment.clock, environment.claims, trigger.log_epoch)
     try:
         heartbeat = Heartbeat(going_back, environment.clock, config.bridge_timeout)
-        way = WayBack(storage, store, config, environment.clock, heartbeat=heartbeat)
+        way = WayBack(storage, store, owner, config, environment.clock, heartbeat=heartbeat)
         return _open_with(way, trigger, environment)
     except BaseException:
         store.shutdown(JobStatus.SUSPENDED)
@@ -171,12 +171,12 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
     try:
         parent = starting_point(trigger, storage, store)
     except (DamagedCheckpointError, VersionNotFoundError) as damaged:
+        _check_log_epoch(trigger, storage, rollbacks)
         if way.is_taken:
             way.go(damaged_record or damaged)
         raise
     check_parallelism(trigger, parent, config)
-    if trigger.log_epoch is not None and rollbacks.answer().epoch > trigger.log_epoch:
-        raise LogFencedError(storage.location, trigger.log_epoch)
+    _check_log_epoch(trigger, storage, rollbacks)
     max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
     if way.damaged:
@@ -198,6 +198,17 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
     backlog = Backlog(storage, store, registry, cleaner, older, there_before)
     backlog.start(environment.in_background)
     return OpenJob(owner, storage, store, registry, cleaner, backlog, config, max_parallelism, chain, parent, history)
+
+
+def _check_log_epoch(trigger: Trigger, storage: Storage, rollbacks: Request[Rollbacks]) -> None:
+    """Checks that the logs from which Spark has planned the batch are not those before a rollback.
+
+    Raises:
+        LogFencedError: they are. Its batch may lack its checkpoint, which is no damage.
+        StorageError: the rollbacks cannot be listed.
+    """
+    if trigger.log_epoch is not None and rollbacks.answer().epoch > trigger.log_epoch:
+        raise LogFencedError(storage.location, trigger.log_epoch)
 
 
 def _earlier_files(

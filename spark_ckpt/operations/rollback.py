@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -14,6 +14,7 @@ from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import (
     CheckpointRecord,
     CompletedCheckpointStore,
+    FilesystemCompletedCheckpointStore,
     JobStatus,
     Owner,
     RecordFiles,
@@ -22,10 +23,17 @@ from spark_ckpt.completed import (
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.location.errors import CheckpointNotFoundError
+from spark_ckpt.location.listing import checkpoint_directories
 from spark_ckpt.location.orphans import list_state, select_orphans
 from spark_ckpt.operations.driver_liveness import check_fenced, may_write, open_store
 from spark_ckpt.operations.errors import RollbackRefusedError
-from spark_ckpt.operations.rollback_fence import GRACE_SECONDS, check_not_subsumed, fenced_logs, publish_again
+from spark_ckpt.operations.rollback_fence import (
+    GRACE_SECONDS,
+    FencedLogs,
+    check_not_subsumed,
+    fenced_logs,
+    publish_again,
+)
 from spark_ckpt.operations.verify import Progress, verify_checkpoint
 from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
 from spark_ckpt.storage import Storage, copy_file
@@ -119,8 +127,13 @@ def claim_and_move(
     checkpoint_id: int,
     clock: Clock,
     damaged: Sequence[str] = (),
+    *,
+    is_claimed: bool = False,
+    heartbeat: Callable[[], None] = lambda: None,
 ) -> Rollback:
-    """Claims the location, and moves all files later than a checkpoint, whatever drivers run.
+    """Claims the location, fences Spark's logs, and moves all files later than a checkpoint, whatever drivers run.
+
+    Every rollback is this function: a command's, and that of a query that finds damage.
 
     Args:
         storage: storage of the checkpoint location.
@@ -129,6 +142,8 @@ def claim_and_move(
         checkpoint_id: the checkpoint.
         clock: source of time.
         damaged: files of damaged records, which the store skips.
+        is_claimed: True if the store is claimed already.
+        heartbeat: called after each file.
 
     Raises:
         CheckpointNotFoundError: no such checkpoint any more.
@@ -137,57 +152,75 @@ def claim_and_move(
         StorageError: a file cannot be changed.
     """
     may_run = may_write(store.claims())
-    store.claim()
+    if is_claimed:
+        store.check_owner()
+    else:
+        _count_lost_records(storage, store)
+        store.claim()
     record = _find(storage, store, checkpoint_id)
     later = _later(store, record)
     if may_run:
         check_not_subsumed(storage, store, record)
         publish_again(storage, Publisher(storage, store, owner), record, clock)
     grace = GRACE_SECONDS if may_run and not storage.renames else 0.0
-    with fenced_logs(storage, store, record.batch_id, clock, grace):
-        return move_later_batches(storage, store, record, clock, damaged, later)
+    with fenced_logs(storage, store, record.batch_id, clock, grace) as logs:
+        return _move_later_batches(logs, record, clock, damaged, later, heartbeat)
 
 
-def move_later_batches(
-    storage: Storage,
-    store: CompletedCheckpointStore,
+def _count_lost_records(storage: Storage, store: CompletedCheckpointStore) -> None:
+    """Counts the newest record if it is lost: the earlier driver counts on from it, and its next id must be taken."""
+    if not isinstance(store, FilesystemCompletedCheckpointStore):
+        return
+    last = SparkBatches.of(SparkLog(storage)).last_committed
+    if all(record.batch_id < last for record in store.all()):
+        store.recover()  # the record of a batch comes before its commit, so it is there now or lost
+    if all(record.batch_id < last for record in store.all()):
+        store.counter.set_count(max([store.counter.get(), *(i + 1 for i in checkpoint_directories(storage))]))
+
+
+def _move_later_batches(
+    logs: FencedLogs,
     record: CheckpointRecord,
     clock: Clock,
-    damaged: Sequence[str] = (),
-    later: Sequence[CheckpointRecord] | None = None,
+    damaged: Sequence[str],
+    later: Sequence[CheckpointRecord],
+    heartbeat: Callable[[], None],
 ) -> Rollback:
     """Moves all files later than a checkpoint, newest first, Spark's log entries before the checkpoints.
 
     After an interruption at any point, the last batch in Spark's logs has its checkpoint.
 
     Args:
-        storage: storage of the checkpoint location.
-        store: its completed-checkpoint store, claimed.
+        logs: Spark's logs, fenced.
         record: record of the checkpoint.
         clock: source of time.
         damaged: files of damaged records, which the store skips.
-        later: checkpoints to move, ascending; None for all with a higher id.
+        later: checkpoints to move, ascending.
+        heartbeat: called after each file.
 
     Raises:
         FencedError: another driver has claimed the location.
         StorageError: a file cannot be moved.
     """
-    later = _later(store, record) if later is None else later
+    storage, store = logs.storage, logs.store
     plan = _planned(storage, record, later, clock)
     moving = _Moving(storage, plan.rollback_dir)
     for name in (*plan.moved, *damaged):
-        store.check_owner()
+        logs.check()
         moving.move(name)
+        heartbeat()
     for other in reversed(later):
         if other.attempt:
             moving.add(RecordFiles(storage).name(other.id), encode_record(other))
         moving.copy(in_location(other.metadata.path))
-        store.check_owner()
+        logs.check()
         store.subsume(other)  # the record first: a checkpoint that is found must be whole
         moving.move(in_location(other.metadata.path))
+        heartbeat()
     for path in _unneeded(storage, store.all()):
-        store.check_owner()
+        logs.check()
         moving.move(in_location(path))
+        heartbeat()
     return replace(plan, dry_run=False, moved=tuple(moving.sizes), size=sum(moving.sizes.values()))
 
 

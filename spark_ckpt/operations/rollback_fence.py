@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from spark_ckpt.checkpoint.load import load_checkpoint
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, inline_state_in_file, with_chains
@@ -19,7 +19,7 @@ from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog, entry_name
-from spark_ckpt.spark_files.rollbacks import begin, finish
+from spark_ckpt.spark_files.rollbacks import Rollbacks, begin, finish
 from spark_ckpt.storage import Storage
 
 GRACE_SECONDS = 10.0
@@ -27,10 +27,35 @@ GRACE_SECONDS = 10.0
 looks for the marker up to 5 s before it writes an entry of Spark's logs there (`LogFence` in the shim)."""
 
 
+@dataclass(frozen=True, slots=True)
+class FencedLogs:
+    """Spark's logs of a location while no driver writes to them. Whoever takes entries out of them needs one, and only
+    `fenced_logs` makes it.
+
+    Args:
+        storage: storage of the checkpoint location.
+        store: its completed-checkpoint store, claimed.
+        rollbacks: the rollback that keeps drivers out, and earlier ones that it finishes.
+    """
+
+    storage: Storage
+    store: CompletedCheckpointStore
+    rollbacks: Rollbacks
+
+    def check(self) -> None:
+        """Check that this process still owns the location. Call it before each change.
+
+        Raises:
+            FencedError: another driver has claimed the location.
+            StorageError: the log of completed checkpoints cannot be read.
+        """
+        self.store.check_owner()
+
+
 @contextmanager
 def fenced_logs(
     storage: Storage, store: CompletedCheckpointStore, batch_id: int, clock: Clock, grace: float
-) -> Iterator[None]:
+) -> Iterator[FencedLogs]:
     """Keeps drivers out of Spark's logs while a rollback moves entries, and earlier drivers for ever.
 
     With rename, Hadoop's file systems make an entry appear by renaming a temporary file, and a driver looks for the
@@ -43,6 +68,9 @@ def fenced_logs(
         batch_id: batch to go back to.
         clock: source of time.
         grace: seconds to wait for an entry that an earlier driver is writing.
+
+    Yields:
+        The fenced logs.
 
     Raises:
         FencedError: another driver has claimed the location. Nothing was moved, and queries can start.
@@ -57,7 +85,7 @@ def fenced_logs(
         raise
     for name in SparkLog(storage).temporary_files():
         storage.delete(name)
-    yield
+    yield FencedLogs(storage, store, rollbacks)
     finish(storage, rollbacks)
 
 

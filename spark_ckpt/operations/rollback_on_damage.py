@@ -10,14 +10,13 @@ from spark_ckpt.checkpoint.errors import NO_OTHER_IS_WHOLE, VersionNotFoundError
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, way_out
 from spark_ckpt.clock import Clock
-from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
+from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, Owner
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.config import ROLL_BACK, CheckpointConfig
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.location.listing import checkpoint_directories
 from spark_ckpt.operations.errors import RolledBackError
-from spark_ckpt.operations.rollback import move_later_batches
+from spark_ckpt.operations.rollback import claim_and_move
 from spark_ckpt.operations.verify import verify_checkpoint
 from spark_ckpt.operations.verify_state import check_subtask
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
@@ -34,6 +33,7 @@ class WayBack:
     Args:
         storage: storage of the checkpoint location.
         store: its completed checkpoints, recovered.
+        owner: owner of the query's claim.
         config: settings of the query.
         clock: time source.
         damaged: files of damaged records, which the store ignores.
@@ -42,6 +42,7 @@ class WayBack:
 
     storage: Storage
     store: CompletedCheckpointStore
+    owner: Owner
     config: CheckpointConfig
     clock: Clock
     damaged: Sequence[str] = ()
@@ -53,15 +54,16 @@ class WayBack:
         return self.config.on_damage == ROLL_BACK
 
     def go(self, cause: Cause, *, is_owner: bool = False) -> None:
-        """Roll back to the newest intact checkpoint, if there is one.
+        """Roll back to the newest intact checkpoint, if there is one, by the same steps as the command.
 
         Args:
             cause: damage.
-            is_owner: whether the store is already claimed; if not, this method claims it.
+            is_owner: whether the store is already claimed; if not, the rollback claims it.
 
         Raises:
             RolledBackError: the rollback is done.
             DamagedCheckpointError, DamagedRecordError: no retained checkpoint is intact.
+            CheckpointNotFoundError: an earlier driver has subsumed the checkpoint before it was fenced.
             FencedError: another driver has claimed since.
             StorageError: a file cannot be read or moved.
         """
@@ -71,24 +73,22 @@ class WayBack:
                 continue
             verdict = verify_checkpoint(self.storage, record, progress=lambda done, of: self.heartbeat())
             if verdict.is_whole and verdict.can_go_back:
-                self._own(is_owner)
-                done = move_later_batches(self.storage, self.store, record, self.clock, self.damaged)
+                done = claim_and_move(
+                    self.storage,
+                    self.store,
+                    self.owner,
+                    record.id,
+                    self.clock,
+                    self.damaged,
+                    is_claimed=is_owner,
+                    heartbeat=self.heartbeat,
+                )
                 rollback_dir = self.storage.describe(done.rollback_dir)
                 raise RolledBackError(cause, record.id, record.batch_id, rollback_dir) from cause
         if isinstance(cause, DamagedCheckpointError):
             raise DamagedCheckpointError(cause.path, cause.checkpoint_id, cause.reason, None, NO_OTHER_IS_WHOLE)
         if isinstance(cause, DamagedRecordError):
             raise DamagedRecordError(cause.path, cause.reason, NO_OTHER_IS_WHOLE)
-
-    def _own(self, is_owner: bool) -> None:
-        if is_owner:
-            self.store.check_owner()
-            return
-        if self.config.store == "filesystem":
-            # The previous driver continues counting from its newest record, even if that file was deleted.
-            directories = checkpoint_directories(self.storage)
-            self.store.counter.set_count(max(self.store.counter.get(), *(i + 1 for i in directories)))
-        self.store.claim()
 
 
 def recover(way: WayBack) -> tuple[WayBack, DamagedRecordError | None]:

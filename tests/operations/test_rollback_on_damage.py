@@ -10,15 +10,24 @@ import pytest
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, read_metadata, state_of
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError
+from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import NO_VERSION, Event, Notification, Unreadable
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import list_completed
+from spark_ckpt.operations import rollback
 from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.operations.rollback import roll_back
+from spark_ckpt.operations.rollback_fence import GRACE_SECONDS, publish_again
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.operations.verify_state import check_subtask
+from spark_ckpt.spark_files.errors import LogFencedError
+from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
+from spark_ckpt.storage import LocalStorage
+from tests.storage.faulty import FaultyStorage
+from tests.support.clocks import NoClock
+from tests.support.driver import Driver
 from tests.support.invariants import assert_invariants
 from tests.support.queries import SETTINGS, Query, make_query
 
@@ -269,3 +278,127 @@ def test_an_owner_that_another_driver_has_followed_does_not_go_back(query: Query
     with pytest.raises(FencedError):
         first.job.unreadable(Unreadable(first.run_id, damaged, 6, "a block is damaged"))
     assert query.storage.exists("commits/5")
+
+
+# ---- drivers that live -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Query:
+    """As `query`, but its driver ran on another host, and so may still run."""
+    query = Query(LocalStorage(tmp_path / "elsewhere"))
+    query.driver.log_epoch = 0
+    query.driver.environment = replace(query.driver.environment, host="elsewhere", pid=1)
+    query.run(range(6))
+    query.settings = {**SETTINGS, "onDamage": "rollBack"}
+    return query
+
+
+def epoch(query: Query) -> Rollbacks:
+    return Rollbacks.of(query.storage)
+
+
+def on_storage_without_rename(query: Query) -> Driver:
+    driver, storage = query._new_driver(), FaultyStorage(query.storage)
+    driver.environment = replace(driver.environment, clock=NoClock(), open_storage=lambda trigger: storage)
+    return driver
+
+
+def test_spark_s_logs_are_fenced_before_the_first_move(query: Query) -> None:
+    """An earlier driver that stands still before an entry never writes it."""
+    temporary = ("offsets/.6.8f0c.tmp", "commits/.5.77aa.TID3.tmp")
+    for name in temporary:
+        query.storage.write_atomic(name, b"v1")
+    damage(query, 7)
+    steps: list[tuple[str, str]] = []
+    driver = on_storage_without_rename(query)
+    faulty = driver.environment.open_storage(driver.make_trigger(7))
+    assert isinstance(faulty, FaultyStorage)
+    faulty.before = lambda operation, name: steps.append((operation, name))
+    with pytest.raises(RolledBackError):
+        driver.trigger(7)
+    first_move = steps.index(("delete", "commits/5"))
+    assert steps.index(("create", marker(1))) < min(steps.index(("delete", name)) for name in temporary)
+    assert max(steps.index(("delete", name)) for name in temporary) < first_move
+    assert epoch(query) == Rollbacks(1, ())
+
+
+def test_spark_s_logs_are_fenced_when_an_executor_meets_damage(query: Query) -> None:
+    flip(query, 7)
+    with pytest.raises(RolledBackError):
+        meet(query)
+    assert epoch(query) == Rollbacks(1, ())
+
+
+def test_an_entry_without_rename_has_its_time(elsewhere: Query) -> None:
+    damage(elsewhere, 7)
+    driver = on_storage_without_rename(elsewhere)
+    with pytest.raises(RolledBackError):
+        driver.trigger(7)
+    assert isinstance(driver.environment.clock, NoClock)
+    assert driver.environment.clock.slept.count(GRACE_SECONDS) == 1
+    assert epoch(elsewhere) == Rollbacks(1, ())
+
+
+@pytest.mark.parametrize("by", ["the start", "an executor"])
+def test_the_checkpoint_is_published_once_more(elsewhere: Query, by: str) -> None:
+    """The earlier driver may be about to drop it."""
+    if by == "the start":
+        damage(elsewhere, 7)
+    else:
+        flip(elsewhere, 7)
+    with pytest.raises(RolledBackError) as caught:
+        (elsewhere.restart if by == "the start" else lambda: meet(elsewhere))()
+    assert caught.value.checkpoint_id == 6
+    ids = [record.id for record in list_completed(elsewhere.storage).records if record.batch_id == 4]
+    assert ids[0] == 6
+    assert len(ids) == 2
+    assert elsewhere.restart() == 5
+    assert_invariants(elsewhere.storage)
+
+
+def test_an_earlier_driver_drops_the_checkpoint_after_all(elsewhere: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has looked for its claim, and stands still before it deletes the record."""
+    earlier = elsewhere.driver.job
+    assert earlier is not None
+    store = earlier._open.store
+    assert isinstance(store, FilesystemCompletedCheckpointStore)
+    oldest = store.all()[0]
+    damage(elsewhere, 5, 6, 7)
+
+    def published(*arguments: object) -> None:
+        publish_again(*arguments)  # type: ignore[arg-type]
+        store.subsume(oldest)
+
+    monkeypatch.setattr(rollback, "publish_again", published)
+    with pytest.raises(RolledBackError) as caught:
+        elsewhere.restart()
+    assert caught.value.checkpoint_id == oldest.id
+    monkeypatch.undo()
+    assert elsewhere.restart() == 3
+    assert verify(elsewhere.storage, everything=True).is_whole
+
+
+def test_a_run_that_was_rolled_back_takes_back_nothing_itself(query: Query) -> None:
+    """Spark has planned its batch from earlier logs. That its version has no checkpoint is no damage."""
+    late = query._new_driver()
+    late.log_epoch = 0
+    roll_back(query.storage, 4, force=True)
+    before = len(query.storage.list("ckpt/completed"))
+    with pytest.raises(LogFencedError):
+        late.trigger(7)
+    assert len(query.storage.list("ckpt/completed")) == before
+    assert epoch(query) == Rollbacks(1, ())
+
+
+def test_the_command_shuts_out_a_driver_whose_newest_record_is_lost(query: Query) -> None:
+    old, job = query.driver, query.driver.trigger(7)
+    query.storage.delete(newest_record(query))
+    roll_back(query.storage, 6, force=True)
+    *others, last = [old.make_ack(key, 7) for key in old.subtasks()]
+    for ack in others:
+        job.acknowledge(ack)
+    with pytest.raises(FencedError):
+        job.acknowledge(last)
+    assert query.restart() == 5
+    assert_invariants(query.storage)
