@@ -10,16 +10,14 @@ import pytest
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, read_metadata, state_of
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError
-from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import NO_VERSION, Event, Notification, Unreadable
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import list_completed
-from spark_ckpt.operations import rollback
 from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.operations.rollback import roll_back
-from spark_ckpt.operations.rollback_fence import GRACE_SECONDS, publish_again
+from spark_ckpt.operations.rollback_fence import GRACE_SECONDS
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.operations.verify_state import check_subtask
 from spark_ckpt.spark_files.errors import LogFencedError
@@ -283,6 +281,9 @@ def test_an_owner_that_another_driver_has_followed_does_not_go_back(query: Query
 # ---- drivers that live -----------------------------------------------------------------------------------------------
 
 
+FIRST_MOVE = ("delete", "commits/5")
+
+
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Query:
     """As `query`, but its driver ran on another host, and so may still run."""
@@ -317,7 +318,7 @@ def test_spark_s_logs_are_fenced_before_the_first_move(query: Query) -> None:
     faulty.before = lambda operation, name: steps.append((operation, name))
     with pytest.raises(RolledBackError):
         driver.trigger(7)
-    first_move = steps.index(("delete", "commits/5"))
+    first_move = steps.index(FIRST_MOVE)
     assert steps.index(("create", marker(1))) < min(steps.index(("delete", name)) for name in temporary)
     assert max(steps.index(("delete", name)) for name in temporary) < first_move
     assert epoch(query) == Rollbacks(1, ())
@@ -357,24 +358,20 @@ def test_the_checkpoint_is_published_once_more(elsewhere: Query, by: str) -> Non
     assert_invariants(elsewhere.storage)
 
 
-def test_an_earlier_driver_drops_the_checkpoint_after_all(elsewhere: Query, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_earlier_driver_drops_the_checkpoint_after_all(elsewhere: Query) -> None:
     """It has looked for its claim, and stands still before it deletes the record."""
     earlier = elsewhere.driver.job
     assert earlier is not None
     store = earlier._open.store
-    assert isinstance(store, FilesystemCompletedCheckpointStore)
     oldest = store.all()[0]
     damage(elsewhere, 5, 6, 7)
-
-    def published(*arguments: object) -> None:
-        publish_again(*arguments)  # type: ignore[arg-type]
-        store.subsume(oldest)
-
-    monkeypatch.setattr(rollback, "publish_again", published)
+    driver = on_storage_without_rename(elsewhere)
+    storage = driver.environment.open_storage(driver.make_trigger(7))
+    assert isinstance(storage, FaultyStorage)
+    storage.before = lambda operation, name: store.subsume(oldest) if (operation, name) == FIRST_MOVE else None
     with pytest.raises(RolledBackError) as caught:
-        elsewhere.restart()
+        driver.trigger(7)
     assert caught.value.checkpoint_id == oldest.id
-    monkeypatch.undo()
     assert elsewhere.restart() == 3
     assert verify(elsewhere.storage, everything=True).is_whole
 
