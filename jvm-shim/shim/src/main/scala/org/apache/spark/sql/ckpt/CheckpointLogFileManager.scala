@@ -47,6 +47,9 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     LocalLogFiles.around(CheckpointFileManager.create(path, conf), path, conf)
   }
 
+  /** Each log of a run has a manager of its own. */
+  private val fence = LogFence.ofLog(path)
+
   private lazy val fs = path.getFileSystem(hadoopConf)
 
   private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, path)
@@ -60,6 +63,9 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     }
   }
 
+  /** The log epoch at the start of the run whose log this is, if its logs are fenced. */
+  def logEpoch: Option[Long] = fence.map(_.epoch)
+
   private def textOf(path: Path): Option[String] =
     try {
       val in = sparks.open(path)
@@ -69,7 +75,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     }
 
   private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
-    val fence = LogFence.of(path)
+    val fence = this.fence.filter(_ => path.getName.toLongOption.isDefined) // of entries only
     if (appearsWhenClosed && !overwriteIfPossible) {
       fence.foreach(_.check(sparks, LogFence.FreshNanos))
       new ExclusiveOutputStream(fs, path, content => lastPut = (path, content))
@@ -140,7 +146,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   /**
    * The first call of Spark for the location of a starting query; readers of a location do not make it. All writes of a
-   * start come later, so this is the place to refuse a savepoint, and to make the fence of the query's logs.
+   * start come later, so this is the place to refuse a savepoint, and to make the fence of the run's logs.
    *
    * @throws CheckpointFailure if the location is a savepoint
    */

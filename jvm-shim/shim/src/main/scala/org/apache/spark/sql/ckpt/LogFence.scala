@@ -11,17 +11,19 @@
 package org.apache.spark.sql.ckpt
 
 import java.io.FileNotFoundException
-import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 /**
- * Fence of Spark's logs against the driver of a query that was rolled back meanwhile (docs/protocol.md, section 5).
+ * Fence of Spark's logs against a run of a query that was rolled back meanwhile (docs/protocol.md, section 5).
  *
  * A rollback increments the log epoch of its location by a marker (`spark_ckpt.spark_files.rollbacks`). The fence knows
- * the epoch at the start of the query, and refuses further entries once there is a later marker.
+ * the epoch at the start of the run, and refuses further entries once there is a later marker.
+ *
+ * It belongs to the run. A driver may start the same query again while it runs: Spark looks at the location first, and
+ * refuses the second run afterwards.
  */
 private[ckpt] final class LogFence private (location: Path, val epoch: Long, startedAt: Long) {
   @volatile private var lookedAt = startedAt
@@ -51,8 +53,13 @@ private[ckpt] object LogFence {
   private val Done = "([0-9]{20})\\.done".r
   private val Logs = Set("offsets", "commits")
 
-  /** The fences of the queries that this driver has started, by checkpoint location. */
-  private val fences = new ConcurrentHashMap[Path, LogFence]()
+  /**
+   * The fences of the starts on this thread, by checkpoint location. The thread that starts a query makes the thread of
+   * its run, which inherits them. One of the two opens the logs.
+   */
+  private val starts = new InheritableThreadLocal[Map[Path, LogFence]] {
+    override def initialValue(): Map[Path, LogFence] = Map.empty
+  }
 
   /** The markers of rollbacks in a location. */
   final class Look private[LogFence] (private[LogFence] val names: Seq[String], private[LogFence] val startedAt: Long)
@@ -64,7 +71,7 @@ private[ckpt] object LogFence {
   }
 
   /**
-   * Makes the fence of a starting query.
+   * Makes the fence of the run that this thread starts.
    *
    * @throws CheckpointFailure if a rollback has not finished
    */
@@ -72,16 +79,16 @@ private[ckpt] object LogFence {
     val begun = look.names.collect { case Marker(epoch) => epoch.toLong }.toSet
     val unfinished = begun -- look.names.collect { case Done(epoch) => epoch.toLong }
     if (unfinished.nonEmpty) throw notFinished(location)
-    fences.put(location, new LogFence(location, begun.maxOption.getOrElse(0L), look.startedAt))
+    starts.set(starts.get.updated(location, new LogFence(location, begun.maxOption.getOrElse(0L), look.startedAt)))
   }
 
-  /** The fence of an entry of Spark's logs; None for other files. */
-  def of(entry: Path): Option[LogFence] =
-    if (entry.getName.toLongOption.isEmpty || !Logs(entry.getParent.getName)) None
-    else Option(fences.get(entry.getParent.getParent))
-
-  /** The log epoch at the start of the query, if its logs are fenced. */
-  def epochOf(location: Path): Option[Long] = Option(fences.get(location)).map(_.epoch)
+  /**
+   * The fence of a log that this thread opens.
+   *
+   * @param log its directory
+   * @return None for other directories, and outside a run
+   */
+  def ofLog(log: Path): Option[LogFence] = if (Logs(log.getName)) starts.get.get(log.getParent) else None
 
   private[ckpt] def marker(location: Path, epoch: Long): Path =
     new Path(new Path(location, Directory), f"$epoch%020d.json")

@@ -35,7 +35,7 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
   private val changed = ConcurrentHashMap.newKeySet[Path]()
   private val contents = new ConcurrentHashMap[Path, SideBySide.Request[Array[Byte]]]()
   private val statuses = new ConcurrentHashMap[Path, SideBySide.Request[Option[FileStatus]]]()
-  private val listings = Parts.map(part => new Path(location, part) -> SideBySide.begin(listed(part))).toMap
+  private lazy val listings = Parts.map(part => new Path(location, part) -> SideBySide.begin(listed(part))).toMap
 
   /** Status of a file or directory; Some(None) where there is none, None where that is not known. */
   def status(path: Path): Option[Option[FileStatus]] = listing(path).flatMap { listing =>
@@ -112,8 +112,16 @@ private[ckpt] object LogPrefetch {
       case _: FileNotFoundException => None
     }
 
-  /** Begins to read the files of a location; those of an earlier start are forgotten. */
-  def start(fs: FileSystem, location: Path): Unit = ofLocations.put(location, new LogPrefetch(fs, location))
+  /**
+   * Begins to read the files of a location; those of an earlier start are forgotten. A run that writes meanwhile, and
+   * because of which Spark refuses this start, tells the new answers of its changes.
+   */
+  def start(fs: FileSystem, location: Path): Unit = {
+    val files = new LogPrefetch(fs, location)
+    ofLocations.put(location, files)
+    files.listings
+    ()
+  }
 
   /** This driver is about to change a path. With its first commit, the query has started. */
   def changing(path: Path): Unit = of(path).foreach { files =>

@@ -25,11 +25,15 @@ import org.apache.spark.util.Utils
 
 class CheckpointLogFileManagerSuite extends AnyFunSuite {
 
-  private def withManager(scheme: String)(body: (CheckpointLogFileManager, Path, PuttingFileSystem) => Unit): Unit = {
-    val directory = Utils.createTempDir(namePrefix = "logs").toPath
+  private val conf = {
     val conf = new Configuration()
     conf.setClass("fs.put.impl", classOf[PuttingFileSystem], classOf[FileSystem])
     conf.set(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key, classOf[CheckpointLogFileManager].getName)
+    conf
+  }
+
+  private def withManager(scheme: String)(body: (CheckpointLogFileManager, Path, PuttingFileSystem) => Unit): Unit = {
+    val directory = Utils.createTempDir(namePrefix = "logs").toPath
     val location = new Path(s"$scheme:$directory")
     val fs = location.getFileSystem(conf) match {
       case putting: PuttingFileSystem => putting
@@ -161,13 +165,21 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
     }
   }
 
-  /** A manager of a location whose query has started, and an entry of its offset log. */
-  private def withQuery(scheme: String)(body: (CheckpointLogFileManager, Path, Path) => Unit): Unit =
+  /** A manager of a location, and an empty location. */
+  private def withLocation(scheme: String)(body: (CheckpointLogFileManager, Path) => Unit): Unit =
     withManager(scheme) { (manager, path, _) =>
-      val location = manager.createCheckpointDirectory()
-      Seq("offsets", "ckpt/rollbacks").foreach(directory => manager.mkdirs(new Path(location, directory)))
-      body(manager, location, new Path(location, s"offsets/${path.getName}"))
+      val location = path.getParent
+      Seq("offsets", "commits", "ckpt/rollbacks").foreach(directory => manager.mkdirs(new Path(location, directory)))
+      body(manager, location)
     }
+
+  /** The offset log of a run that starts on this thread, as Spark opens it. */
+  private def started(location: Path): CheckpointLogFileManager = {
+    val resolved = new CheckpointLogFileManager(location, conf).createCheckpointDirectory()
+    opened(new Path(resolved, "offsets"))
+  }
+
+  private def opened(log: Path) = new CheckpointLogFileManager(log, conf)
 
   private def begin(manager: CheckpointLogFileManager, location: Path, epoch: Long): Unit =
     write(manager, LogFence.marker(location, epoch), "{}")
@@ -178,12 +190,15 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
   private def names(manager: CheckpointLogFileManager, directory: Path): Seq[String] =
     manager.list(directory, _ => true).toSeq.map(_.getPath.getName)
 
+  private def isFenced(body: => Unit): Boolean = intercept[CheckpointFailure](body).error == "LogFencedError"
+
   test("with rename, a query that was rolled back writes no entry, and leaves nothing") {
-    withQuery("file") { (manager, location, entry) =>
-      write(manager, entry, "v1")
+    withLocation("file") { (manager, location) =>
+      val log = started(location)
+      val entry = new Path(location, "offsets/0")
+      write(log, entry, "v1")
       begin(manager, location, 1)
-      val next = new Path(entry.getParent, "1")
-      val fenced = intercept[CheckpointFailure](write(manager, next, "v1"))
+      val fenced = intercept[CheckpointFailure](write(log, new Path(location, "offsets/1"), "v1"))
       assert(fenced.error == "LogFencedError" && fenced.reason.contains(location.toString))
       assert(names(manager, entry.getParent).filterNot(_.endsWith(".crc")) == Seq("0"))
       write(manager, new Path(location, "sources-of-a-user"), "no log of Spark's")
@@ -191,8 +206,9 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
   }
 
   test("with rename, an entry whose temporary file a rollback has deleted never appears") {
-    withQuery("file") { (manager, location, entry) =>
-      val out = manager.createAtomic(entry, overwriteIfPossible = false) // it has looked, and then stands still
+    withLocation("file") { (manager, location) =>
+      val entry = new Path(location, "offsets/0")
+      val out = started(location).createAtomic(entry, overwriteIfPossible = false) // it has looked, then stands still
       out.write("v1".getBytes)
       begin(manager, location, 1)
       val temporary = names(manager, entry.getParent).filter(name => name.startsWith(".0.") && name.endsWith(".tmp"))
@@ -204,31 +220,71 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
   }
 
   test("without rename, a query looks for rollbacks every few seconds") {
-    withQuery("put") { (manager, location, entry) =>
+    withLocation("put") { (manager, location) =>
+      val log = started(location)
       begin(manager, location, 1)
-      write(manager, entry, "within the time for which a rollback waits")
-      val fence = LogFence.of(entry).get
-      assert(intercept[CheckpointFailure](fence.check(manager, freshNanos = 0)).error == "LogFencedError")
+      write(log, new Path(location, "offsets/0"), "within the time for which a rollback waits")
+      val fence = LogFence.ofLog(new Path(location, "offsets")).get
+      assert(isFenced(fence.check(manager, freshNanos = 0)))
       fence.check(manager, LogFence.FreshNanos)
     }
   }
 
   test("no query starts during a rollback; the next one keeps to its epoch") {
     for (scheme <- Seq("file", "put")) {
-      withQuery(scheme) { (manager, location, entry) =>
-        assert(LogFence.epochOf(location).contains(0))
+      withLocation(scheme) { (manager, location) =>
+        assert(started(location).logEpoch.contains(0))
         begin(manager, location, 1)
         finish(manager, location, 1)
         begin(manager, location, 2)
         val refused = intercept[CheckpointFailure](manager.createCheckpointDirectory())
         assert(refused.error == "RollbackUnfinishedError" && refused.reason.contains("spark-ckpt rollback"))
-        assert(LogFence.epochOf(location).contains(0))
         finish(manager, location, 2)
-        manager.createCheckpointDirectory()
-        assert(LogFence.epochOf(location).contains(2))
-        write(manager, entry, "v1")
-        assert(read(manager, entry) == "v1")
+        val log = started(location)
+        assert(log.logEpoch.contains(2))
+        val entry = new Path(location, "offsets/0")
+        write(log, entry, "v1")
+        assert(read(log, entry) == "v1")
       }
+    }
+  }
+
+  test("a second start in the driver, which Spark refuses, leaves a run its fence") {
+    withLocation("file") { (manager, location) =>
+      val offsets = started(location)
+      begin(manager, location, 1)
+      finish(manager, location, 1)
+      val second = started(location)
+      assert(isFenced(write(offsets, new Path(location, "offsets/0"), "v1")))
+      assert(offsets.logEpoch.contains(0) && second.logEpoch.contains(1))
+      write(second, new Path(location, "offsets/0"), "v1")
+    }
+  }
+
+  test("the logs of a run are fenced on its own thread, too, from the start on the thread that made it") {
+    withLocation("file") { (manager, location) =>
+      started(location)
+      var epochs = Seq.empty[Option[Long]]
+      val ofRun = new Thread(() =>
+        epochs = Seq("offsets", "commits", "sources").map(log => opened(new Path(location, log)).logEpoch))
+      begin(manager, location, 1)
+      finish(manager, location, 1)
+      started(location) // before the run has opened its logs
+      ofRun.start()
+      ofRun.join()
+      assert(epochs == Seq(Some(0), Some(0), None))
+    }
+  }
+
+  test("the logs of another location, and of a thread that has started no query, have no fence") {
+    withLocation("file") { (_, location) =>
+      var epoch: Option[Long] = Some(-1)
+      val reader = new Thread(() => epoch = opened(new Path(location, "offsets")).logEpoch)
+      started(location)
+      withLocation("file")((_, other) => assert(opened(new Path(other, "offsets")).logEpoch.isEmpty))
+      reader.start()
+      reader.join()
+      assert(epoch.isEmpty)
     }
   }
 

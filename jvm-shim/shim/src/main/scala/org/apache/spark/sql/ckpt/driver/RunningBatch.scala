@@ -16,10 +16,8 @@ import java.util.UUID
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.hadoop.fs.Path
-
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
-import org.apache.spark.sql.ckpt.{CheckpointFailure, LogFence, Settings}
+import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointLogFileManager, Settings}
 import org.apache.spark.sql.ckpt.compat.{OffsetLogs, StreamingPlans}
 import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, SourceOffset, Trigger}
 import org.apache.spark.sql.ckpt.ui.CheckpointUI
@@ -72,7 +70,7 @@ private[driver] object RunningBatch {
         settings.filter(_._1.startsWith(Settings.Prefix)),
         FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()),
         StreamingPlans.realTimeMs(execution.trigger),
-        LogFence.epochOf(new Path(location)),
+        logEpoch(execution),
         CheckpointUI.wantsDetails(plan.sparkSession.sparkContext))
     }
 
@@ -106,6 +104,13 @@ private[driver] object RunningBatch {
       case None | Some(_: UnknownPartitioning) => shufflePartitions
       case Some(partitioning) if partitioning.numPartitions > 0 => partitioning.numPartitions
       case Some(_) => shufflePartitions
+    }
+
+  /** The epoch that the run's own writer of the offset log keeps to. `fileManager` is public in bytecode as well. */
+  private def logEpoch(execution: StreamExecution): Option[Long] =
+    classOf[HDFSMetadataLog[_]].getMethod("fileManager").invoke(execution.offsetLog) match {
+      case ours: CheckpointLogFileManager => ours.logEpoch
+      case _ => None
     }
 
   /**
