@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from spark_ckpt.checkpoint.batch import (
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.checkpoint.layout import CKPT, SHARED
 from spark_ckpt.errors import CheckpointError, UnsupportedFormatError
-from spark_ckpt.format.key_groups import overlapping_ranges
+from spark_ckpt.format.key_groups import overlapping_key_groups
 from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.metadata import (
     ByteStreamStateHandle,
@@ -107,11 +106,10 @@ def offset_elements(offset: str) -> list[str]:
     ]
 
 
-@lru_cache(maxsize=4096)
 def key_group_span(partition: int, parallelism: int, factors: tuple[int, ...]) -> KeyGroupRange:
     """Range from the first to the last key group of a subtask."""
-    ranges = overlapping_ranges(partition, parallelism, factors)
-    return KeyGroupRange(ranges[0].start, ranges[-1].end)
+    owned = overlapping_key_groups(partition, parallelism, factors)
+    return KeyGroupRange(int(owned[0]), int(owned[-1]))
 
 
 def full_offsets(entry: ChainEntry) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]:

@@ -208,7 +208,7 @@ class Job:
         chain = chain_of(self._parent.table, ack.subtask)
         if pending.knows(ack.subtask):
             parallelism = pending.parallelism[ack.subtask.of_operator]
-            ack = check_ack(ack, parallelism, self._open, chain, self._checkpoint_cache.ids_of)
+            ack = check_ack(ack, parallelism, self._open, chain, self._checkpoint_cache.state_ids)
         decision = pending.acknowledge(ack, self._clock.now_ms() - round(queued_seconds * 1000))
         if decision.outcome is not Outcome.SUCCESS:
             return self._refusal(ack, *decision)

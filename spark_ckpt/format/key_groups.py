@@ -9,7 +9,7 @@ next parallelism, up to K. At every parallelism in the chain, each partition the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from math import gcd, prod
 from typing import TYPE_CHECKING, overload
@@ -132,7 +132,7 @@ def owned_ranges(partition: int, parallelism: int, factors: Sequence[int]) -> li
             f"the partitions of parallelism {parallelism} do not own whole key groups: it does not divide "
             f"{max_parallelism}",
         )
-    return list(_ranges(partition, parallelism, tuple(factors)))
+    return list(_ranges(_owned(parallelism, tuple(factors))[partition]))
 
 
 def overlapping_ranges(partition: int, parallelism: int, factors: Sequence[int]) -> list[KeyGroupRange]:
@@ -145,10 +145,20 @@ def overlapping_ranges(partition: int, parallelism: int, factors: Sequence[int])
     Raises:
         ParallelismError: the partition does not exist.
     """
+    return list(_ranges(overlapping_key_groups(partition, parallelism, factors)))
+
+
+def overlapping_key_groups(partition: int, parallelism: int, factors: Sequence[int]) -> NDArray[np.uint32]:
+    """Key groups that may contain rows of a partition, ascending: those of `overlapping_ranges`. Read-only.
+
+    Raises:
+        ParallelismError: the partition does not exist.
+    """
     max_parallelism = prod(factors)
     _check_partition(partition, parallelism, max_parallelism)
     common = gcd(parallelism, max_parallelism)
-    return list(_ranges(partition % common, common, tuple(factors)))
+    key_groups: NDArray[np.uint32] = _owned(common, tuple(factors))[partition % common]
+    return key_groups
 
 
 def hashes_of(key_groups: NDArray[np.integer], factors: Sequence[int]) -> NDArray[np.int64]:
@@ -212,8 +222,20 @@ def _hashes(factors: tuple[int, ...]) -> NDArray[np.int64]:
     return hashes
 
 
-@lru_cache(maxsize=8192)
-def _ranges(partition: int, parallelism: int, factors: tuple[int, ...]) -> tuple[KeyGroupRange, ...]:
-    owned = np.sort(_numbering(factors)[partition::parallelism])
-    runs = np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1)
-    return tuple(KeyGroupRange(int(run[0]), int(run[-1])) for run in runs)
+# One entry serves all partitions: a cache of single partitions is useless once there are more of them than it holds.
+@lru_cache(maxsize=16)
+def _owned(parallelism: int, factors: tuple[int, ...]) -> NDArray[np.uint32]:
+    """Key groups of each partition, ascending, in a row per partition. The parallelism divides K."""
+    owned = np.sort(_numbering(factors).reshape(-1, parallelism).T, axis=1).astype(np.uint32)
+    owned.flags.writeable = False
+    return owned
+
+
+def _ranges(owned: NDArray[np.uint32]) -> Iterator[KeyGroupRange]:
+    """Ranges of ascending key groups."""
+    first, last = int(owned[0]), int(owned[-1])
+    if last - first + 1 == owned.size:
+        yield KeyGroupRange(first, last)
+        return
+    for run in np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1):
+        yield KeyGroupRange(int(run[0]), int(run[-1]))

@@ -12,7 +12,7 @@ import pytest
 from spark_ckpt.checkpoint.chains import ChainEntry, all_entries
 from spark_ckpt.checkpoint.policy import SMALL_BYTES, chain_bound
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.messages import BaseSnapshot, LocateReply, Operator, Outcome
+from spark_ckpt.coordinator.messages import BaseSnapshot, InProgress, LocateReply, Operator, Outcome
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.storage import LocalStorage
@@ -116,13 +116,14 @@ def test_a_base_as_old_as_the_longest_chain_is_used(tmp_path: Path) -> None:
     driver.batch(1)
     key = driver.subtasks()[0]
     old = driver.base_of(key, 1)
-    for version in range(2, BOUND + 2):
-        driver.batch(version)
-    job = driver.trigger(BOUND + 2)
-    for subtask in driver.subtasks():
-        ack = driver.make_ack(subtask, BOUND + 2, base=old if subtask == key else None)
-        job.acknowledge(ack)
-        driver.take_over(ack)
+    for version in range(2, BOUND + 3):
+        job, is_last = driver.trigger(version), version == BOUND + 2
+        for subtask in driver.subtasks():
+            ack = driver.make_ack(subtask, version, base=old if is_last and subtask == key else None)
+            if subtask == key and not is_last:
+                ack.in_progress = (InProgress(0, 1),)
+            job.acknowledge(ack)
+            driver.take_over(ack)
     found = located(driver, BOUND + 2, key)
     assert found.segments[0].is_base
     check_rows(driver, LocalStorage(tmp_path), BOUND + 2)

@@ -193,6 +193,23 @@ def test_a_base_and_the_merge_beside_it_are_adopted_in_any_order(
 
 
 @pytest.mark.usefixtures("_merges_of_small_states")
+@pytest.mark.parametrize("late", [10, 36, 200])
+def test_a_base_may_take_any_number_of_batches(tmp_path: Path, late: int) -> None:
+    driver, begun = driver_of_merges(tmp_path, max_deltas=16), 6
+    for version in range(1, begun + 1):
+        batch(driver, version)
+    base = driver.base_of(KEY, begun)
+    deltas: tuple[ChainEntry, ...] = ()
+    for version in range(begun + 1, begun + late):
+        sent = merged(tmp_path, deltas) if deltas else None
+        deltas = batch(driver, version, sent=sent, busy=(InProgress(0, begun),)).merge
+    batch(driver, begun + late, base)
+    assert chain_at(driver).base_version == begun
+    check_rows(driver, LocalStorage(tmp_path), begun + late)
+    assert_invariants(tmp_path)
+
+
+@pytest.mark.usefixtures("_merges_of_small_states")
 def test_a_store_that_loads_again_is_asked_without_regard_to_what_was_in_progress(tmp_path: Path) -> None:
     driver = driver_at(tmp_path)
     for version in range(1, 12):

@@ -16,7 +16,7 @@ from spark_ckpt.checkpoint.policy import chain_bound, rewrite_cycle
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, decode_record, encode_record
 from spark_ckpt.completed.void import without_void_records
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.messages import Event, Notification
+from spark_ckpt.coordinator.messages import Ack, Event, Notification
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.location.listing import _read_metadata as read_directory
@@ -83,6 +83,16 @@ class Checks:
         self._most_deltas = (tiers.chain_bound(bound) if world.profile.merges else bound) + DELTAS_BEHIND
         self._most_unused = MOST_CYCLES * rewrite_cycle(CheckpointConfig.parse(prefixed))
         self._unused_since: dict[str, int] = {}
+        profile = world.profile
+        self._is_calm = not (
+            profile.incidents
+            or profile.faults.any()
+            or profile.faults.kill
+            or profile.local_disk
+            or profile.lost_events
+        )
+        self._brought: dict[str, Ack] = {}
+        """Acks with a base or merged deltas, by their state ids, where no failure can lose these."""
         self.is_discarded = False
         """True once the query has ended in a way for which its settings keep no checkpoints."""
 
@@ -225,6 +235,15 @@ class Checks:
             if state.version - since > self._most_unused:
                 self._violated(f"{path} is kept since version {since} for {used[path]} of its {sizes[path]} bytes")
 
+    def _check_use_of(self, ack: Ack, chain: Chain) -> None:
+        """Checks that the chain after an ack has the base or the merged deltas of the ack."""
+        if ack.base is not None and chain.base_version < ack.base.version:
+            age = ack.version - ack.base.version
+            self._violated(f"{ack.subtask}: a base is not used that was {age} versions old")
+        spans = {(entry.first_version, entry.version) for entry in chain.entries}
+        if ack.merged is not None and (ack.merged.first_version, ack.merged.version) not in spans:
+            self._violated(f"{ack.subtask}: merged deltas of {ack.merged.first_version} on are not used")
+
     def _offsets_in(self, record: CheckpointRecord) -> bytes:
         """Entry of Spark's offset log in a checkpoint."""
         data = self._world.disk.read(f"ckpt/{record.metadata.path}")
@@ -235,7 +254,10 @@ class Checks:
         return masters[SPARK_OFFSETS]
 
     def _same(self, state: CheckpointState, key: SubtaskKey, offset: int) -> None:
-        rows = self._rows_of(state.table[key.of_operator][key.partition])
+        chain = state.table[key.of_operator][key.partition]
+        if (ack := self._brought.pop(chain.state_id, None)) is not None:
+            self._check_use_of(ack, chain)
+        rows = self._rows_of(chain)
         answer = self._world.query.answer(offset, key)
         if rows != answer:
             assert state.record is not None
@@ -297,6 +319,11 @@ class Checks:
         answer = self._world.query.answer(offset, key)
         if rows != answer:
             self._violated(f"the store of {key} has {rows} at version {version}; the answer is {answer}")
+
+    def sent(self, ack: Ack) -> None:
+        """A store is about to send an ack."""
+        if self._is_calm and (ack.base is not None or ack.merged is not None):
+            self._brought[ack.state_id] = ack
 
     def before_commit(self, run_id: str, batch: int, ids: dict[SubtaskKey, str]) -> None:
         """A batch has ended; `ids` are those of the attempts counted by Spark."""

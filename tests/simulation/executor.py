@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -58,9 +59,17 @@ class Committed:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """A base or a merge: being written, or `made` and waiting for an ack."""
+    """A base or a merge: being written, or `made` and waiting for an ack.
+
+    Args:
+        span: versions whose changes it has.
+        write: writes it; a failure leaves no file.
+        left: acks of the store until the writing ends; 0 if it takes a time instead.
+    """
 
     span: InProgress
+    write: Callable[[], BaseSnapshot | MergedDeltas]
+    left: int = 0
     made: BaseSnapshot | MergedDeltas | None = None
     made_at: float = inf
 
@@ -121,6 +130,7 @@ class Store:
             if self._aside is None:
                 if self._must_bring_base and not any(isinstance(step.made, BaseSnapshot) for step in self._steps):
                     self._write_base_now()
+                self._progress()
                 base = self._take()
             state_id = str(uuid.UUID(world.new_id()))
             delta = self._executor.ship_delta(trigger, task, changes)
@@ -142,6 +152,7 @@ class Store:
                 world.count("merged deltas in an ack")
             if len(self._steps) + (base is not None) > 1:
                 world.count("several bases and merges in progress")
+            world.checks.sent(ack)
             world.scheduler.sleep(rng.random() ** 3 * 0.5)
             reply = driver.bridge.acknowledge(trigger, ack)
             world.scheduler.sleep(rng.random() ** 3 * 0.5)
@@ -244,29 +255,39 @@ class Store:
         return made[0].made
 
     def _write_base_now(self) -> None:
-        """Writes a base at once: the chain is at its bound, so an ack without a base is not possible."""
-        assert self._id is not None
+        """Writes a base at once, or ends the one that is being written: the chain is at its bound, so an ack without a
+        base is not possible."""
         if self._executor.disk_fails("in a base"):
             self._lose()
             raise TaskError("the local disk has lost a page")
-        version, state_id = self._version, self._id
+        step = next((step for step in self._steps if step.span.is_base and step.left), None)
+        if step is not None:
+            self._executor.world.count("waited for a slow base")
+            step.left = 0
+            self._end(step)
+            return
+        version, write = self._version, self._base_of_table()
         self.forget_base()
-        base = BaseSnapshot(self._executor.ship_base(version, self._rows), version, state_id)
+        base = write()
         if self._version == version:
-            self._steps.append(Step(InProgress(0, version), base, self._executor.world.scheduler.now))
+            self._steps.append(Step(InProgress(0, version), write, 0, base, self._executor.world.scheduler.now))
+
+    def _base_of_table(self) -> Callable[[], BaseSnapshot]:
+        version, state_id, rows = self._version, self._id, self._rows
+        assert state_id is not None
+        return lambda: BaseSnapshot(self._executor.ship_base(version, rows), version, state_id)
 
     def _make_base(self) -> None:
         """Writes a base in the background, in place of all merges; the next ack after that carries it."""
-        version, state_id, rows = self._version, self._id, self._rows
-        assert state_id is not None
+        write, span = self._base_of_table(), InProgress(0, self._version)
 
         def made() -> BaseSnapshot:
             if self._executor.disk_fails("in a base"):
                 raise TaskError("the disk has no space to sort a base")
-            return BaseSnapshot(self._executor.ship_base(version, rows), version, state_id)
+            return write()
 
         self.forget_base()
-        self._in_background(InProgress(0, version), made)
+        self._in_background(span, made)
 
     def _merge(self, deltas: tuple[ChainEntry, ...]) -> None:
         """Merges deltas in the background; the next ack after that carries the outcome."""
@@ -286,25 +307,37 @@ class Store:
         self._in_background(InProgress(deltas[0].first_version, deltas[-1].version), merged)
 
     def _in_background(self, span: InProgress, made: Callable[[], BaseSnapshot | MergedDeltas]) -> None:
-        world, step = self._executor.world, Step(span)
+        world, rng = self._executor.world, self._executor.rng
+        step = Step(span, made)
         self._steps.append(step)
-
-        def write() -> None:
-            try:
-                base = made()
-            except TaskError:
-                base = None  # the deltas stay, and the coordinator will ask again
-            if step not in self._steps:
-                self._delete(base)
-            elif base is None:
-                self._steps.remove(step)
-            else:
-                step.made, step.made_at = base, world.scheduler.now
-
+        if world.profile.slow:
+            step.left = round(world.profile.slow ** rng.random())
+            world.count(f"took {10 ** (len(str(step.left)) - 1)} batches or more")
+            return
         # A base takes longer, so merges end before it and after it.
         world.scheduler.spawn(
-            "base", self._executor.group, write, self._executor.rng.random() * (10 if span.is_base else 3)
+            "base", self._executor.group, partial(self._end, step), rng.random() * (10 if span.is_base else 3)
         )
+
+    def _progress(self) -> None:
+        """Ends the slow bases and merges whose time has come."""
+        for step in list(self._steps):
+            if step.left:
+                step.left -= 1
+                if not step.left:
+                    self._end(step)
+
+    def _end(self, step: Step) -> None:
+        try:
+            base = step.write()
+        except TaskError:
+            base = None  # the deltas stay, and the coordinator will ask again
+        if step not in self._steps:
+            self._delete(base)
+        elif base is None:
+            self._steps.remove(step)
+        else:
+            step.made, step.made_at = base, self._executor.world.scheduler.now
 
     def forget_base(self) -> None:
         """Deletes bases and merges that were not announced yet."""

@@ -26,6 +26,16 @@ MERGING = Profile(
     speculation=0.5,
     batches=14,
 )
+SLOW = Profile(
+    merges=True,
+    slow=500,
+    settings={"inlineThreshold": "0", "chain.maxDeltas": "4", "chain.maxDeltaRatio": "2"},
+    large=0.5,
+    executors=1,
+    batches=150,
+)
+"""Bases and merges that take 1 to 500 batches."""
+
 SHARED_FILES = Profile(large=1.0, speculation=1.0, parallelism=3, settings={"inlineThreshold": "0"})
 MANY_ATTEMPTS = Profile(
     speculation=0.5, fetch_failure=0.8, executors=3, layout="stages", faults=Faults(error=0.05), lost_events=0.1

@@ -11,12 +11,13 @@ from unittest.mock import patch
 import numpy as np
 
 from spark_ckpt.checkpoint.chains import Chain, Run
-from spark_ckpt.coordinator import ack_validation, finalize
+from spark_ckpt.coordinator import adoption, finalize
 from spark_ckpt.coordinator.attempts import Decision, TaskKey
 from spark_ckpt.coordinator.bases import BaseDemand, BaseRequests
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import Ack, AckReply, Outcome, Segment, Task, TaskFailed
 from spark_ckpt.coordinator.pending import PendingCheckpoint
+from spark_ckpt.coordinator.state_ids import StateIds
 from tests.simulation.mutation import (
     NOT_THERE,
     WRONG_STATE,
@@ -31,6 +32,7 @@ from tests.simulation.mutation_worlds import (
     MANY_BASES,
     MERGING,
     ONE_BATCH,
+    SLOW,
 )
 
 
@@ -133,7 +135,7 @@ def _merges_reach_too_far() -> Iterator[None]:
         run = run_of(self, first_version, version)
         return run and run._replace(end=min(run.end + 1, len(self.entries)))
 
-    with patch.object(Chain, "run_of", further), patch.object(ack_validation, "useless", nothing):
+    with patch.object(Chain, "run_of", further), patch.object(adoption, "useless", nothing):
         yield
 
 
@@ -150,6 +152,9 @@ ACKS: dict[str, Mutation] = {
         _late_acks_name_the_checkpoint, NOT_THERE, replace(KILLED, incidents=30, batches=12, twice=0.5)
     ),
     "base beside what it stands for": Mutation(_chain_without_its_base, "a base in the middle", MANY_BASES),
+    "bases of old versions ignored": Mutation(
+        replaced(StateIds, "hold", nothing), "a base is not used that was [0-9]+ versions old", SLOW
+    ),
     "merged deltas replace others": Mutation(_merges_reach_too_far, f"rows are recorded|{WRONG_STATE}", MERGING),
     "no base in runs of one batch": Mutation(
         replaced(BaseRequests, "on_load", lambda *_: BaseDemand()), "a chain has", ONE_BATCH

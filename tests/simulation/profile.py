@@ -56,6 +56,7 @@ class Profile:
         real_time: probability that a run is in real-time mode. If it is above 0, the amount of input of a batch varies,
             and so does what a batch that runs again in that mode reads.
         merges: whether deltas are merged, although segments are small here.
+        slow: most batches that the writing of a base or a merge takes; 0 if it takes some seconds.
         local_disk: probability that an executor's local disk fails when a store needs it.
         small_bytes: replacement for `policy.SMALL_BYTES`, since segments are small here; None keeps the original.
     """
@@ -84,6 +85,7 @@ class Profile:
     small_bytes: int | None = None
     real_time: float = 0.0
     merges: bool = False
+    slow: int = 0
     local_disk: float = 0.0
 
     @staticmethod
@@ -147,6 +149,8 @@ class Profile:
             # Not drawn, so that each seed keeps its schedule.
             # Else bases would be due first: a delta is as heavy as a base.
             drawn = replace(drawn, merges=True, settings={**drawn.settings, "chain.maxDeltaRatio": "50"})
+            if drawn.executors == 1:
+                drawn = replace(drawn, slow=8)
         if drawn.executors == 1 and drawn.parallelism > 1:
             drawn = replace(drawn, local_disk=0.05)
         return drawn

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.faults import Faults
-from tests.simulation.mutation_worlds import ROLLED_BACK
+from tests.simulation.mutation_worlds import ROLLED_BACK, SLOW
 from tests.simulation.profile import INCIDENTS, Profile
 from tests.simulation.schedules import Tally, play, play_many
 
@@ -145,6 +145,16 @@ CASES = {
         speculation=0.3,
         batches=14,
     ),
+    "bases and merges take many batches": replace(
+        SLOW,
+        slow=30,
+        batches=30,
+        executors=2,
+        parallelism=1,
+        faults=Faults(error=0.02),
+        incidents=6,
+        weights={"kill side process": 1, "lose executor": 1, "kill driver": 1, "start driver": 1, "collect garbage": 1},
+    ),
     "some partitions are idle": Profile(
         parallelism=4,
         idle=3,
@@ -266,6 +276,16 @@ def test_all_that_can_go_wrong_does() -> None:
         ),
     ):
         assert counts[what], f"'{what}' has not happened"
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 10))])
+def test_bases_and_merges_that_take_up_to_500_batches(seed: int) -> None:
+    """Each is used when it arrives (see `Checks`), through the validation of the real job."""
+    played = play(seed, replace(SLOW, parallelism=1, batches=600))
+    assert played.failure is None, "\n".join([*played.log[-60:], f"seed {seed}: {played.failure}"])
+    for what in ("took 1 batches or more", "took 10 batches or more", "took 100 batches or more"):
+        assert played.counts[what], f"'{what}' has not happened"
+    assert played.counts["merged deltas in an ack"]
 
 
 def test_drivers_meet_rollbacks() -> None:

@@ -2,7 +2,7 @@
 are in.
 
 A segment over n batches has one entry per distinct key that these batches changed; their number is computed, not
-counted. What the coordinator requests arrives some batches later, or never.
+counted. What the coordinator requests arrives some batches later, or never, and passes the coordinator's own checks.
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import numpy as np
 
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.coordinator.adoption import adoptable
 from spark_ckpt.coordinator.bases import BaseDemand, BaseRequests
+from spark_ckpt.coordinator.merges import digest_of
 from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, InProgress, MergedDeltas, Segment, Task
+from spark_ckpt.coordinator.state_ids import StateIds
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 
 ROW_BYTES = 16 + 40
@@ -38,6 +41,11 @@ STORE = StoreKey(0, "default")
 _NO_GROUPS = np.empty(0, np.uint32)
 _NO_OFFSETS = np.empty(0, np.int64)
 _TASK = Task(0, 0, 0, 0)
+
+
+def _state_id(version: int) -> str:
+    """State id of every partition at a version."""
+    return f"state {version}"
 
 
 def uniform(keys: int, changes: int) -> Callable[[int], float]:
@@ -128,6 +136,10 @@ class Figures:
     most_files: int = 0
     stored: float = 0.0
     most_stored: float = 0.0
+    ignored: int = 0
+    """Bases and merges that were written, and not used."""
+    waits: int = 0
+    """Batches that had to wait for a base, as a chain had reached its bound."""
     most_steps: int = 0
     """Largest share of the partitions that brought a merge or a base with one batch."""
 
@@ -160,6 +172,7 @@ class _Step:
         arrives: first batch that may bring it.
         left: bytes that remain to be written before.
         covers: versions whose changes it has.
+        state_id: state of the last of them.
         merge: deltas to merge; empty for a base.
         fails: True if it fails in the end.
     """
@@ -167,6 +180,7 @@ class _Step:
     arrives: int
     left: float
     covers: InProgress
+    state_id: str
     merge: tuple[ChainEntry, ...]
     fails: bool
 
@@ -190,13 +204,15 @@ class World:
     version: int = field(init=False, default=1)
     _size: Callable[[int], int] = field(init=False)
     _requests: BaseRequests = field(init=False)
+    _ids: StateIds = field(init=False, default_factory=StateIds)
     _steps: dict[int, list[_Step]] = field(init=False, default_factory=dict)
     _named: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self._size, self._requests = self.workload.sizes(), BaseRequests(self.config)
         base = [self._in_own_file(True, 1, self.workload.base_bytes) for _ in range(self.workload.partitions)]
-        self.table = {STORE: [Chain("", self.workload.keys, (entry,)) for entry in base]}
+        self.table = {STORE: [Chain(_state_id(1), self.workload.keys, (entry,)) for entry in base]}
+        self._complete()
 
     def run(self, batches: int, warm_up: int) -> Figures:
         """Run batches; the first ones do not count."""
@@ -217,9 +233,12 @@ class World:
     def _batch(self, figures: Figures) -> None:
         version, size, shipped, chains, steps = self.version, self._size(1), [], [], 0
         for partition, chain in enumerate(self.table[STORE]):
-            ack = self._ack(partition, size)
+            sent = self._ack(partition, size)
+            ack, ignored = adoptable(sent, chain, self._ids)
+            figures.ignored += len(ignored)
+            figures.written += sum(segment.size for _, _, segment in ignored)
             demand = self._requests.after_ack(ack, chain, self.table)
-            self._obey(partition, demand)
+            self._obey(partition, demand, figures)
             delta = self._entry(False, version, size)
             brought = [delta]
             base = merged = None
@@ -237,32 +256,40 @@ class World:
                     shipped.append(entry)
                 else:
                     self._place([entry])
-            chains.append(chain.next("", chain.rows, delta, base, ack.base.version if ack.base else 0, merged))
+            chains.append(
+                chain.next(ack.state_id, chain.rows, delta, base, ack.base.version if ack.base else 0, merged)
+            )
         self._place(shipped)
         self.table = {STORE: chains}
+        self._complete()
         figures.most_steps = max(figures.most_steps, steps)
+
+    def _complete(self) -> None:
+        self._ids.add(self.version, {STORE: [chain.state_id for chain in self.table[STORE]]})
 
     def _ack(self, partition: int, size: int) -> Ack:
         subtask = SubtaskKey(STORE.operator_id, STORE.store, partition)
-        delta = Segment(_NO_GROUPS, _NO_OFFSETS, size, 0)
-        ack = Ack("", subtask, self.version - 1, self.version, "", _TASK, 0, delta)
+        delta = self._segment(size)
+        ack = Ack("", subtask, self.version - 1, self.version, _state_id(self.version), _TASK, 0, delta)
         steps = self._steps.setdefault(partition, [])
         self._write(steps)
         # One of them travels with an ack.
         step = next((step for step in steps if step.left <= 0 and step.arrives <= self.version), None)
         if step is not None:
             steps.remove(step)
-            nothing, (first, last) = Segment(_NO_GROUPS, _NO_OFFSETS, 0, 0), step.covers
+            first, last = step.covers
             if step.fails:
                 ack.base_failure = "the disk is full"
             elif not step.merge:
-                ack.base = BaseSnapshot(nothing, last, "")
+                ack.base = BaseSnapshot(self._segment(self.workload.base_bytes), last, step.state_id)
             else:
-                run = self.table[STORE][partition].run_of(first, last)
-                if run is not None:
-                    ack.merged = MergedDeltas(nothing, first, last, "")
+                segment = self._segment(self._size(last - first + 1))
+                ack.merged = MergedDeltas(segment, first, last, digest_of(step.merge))
         ack.in_progress = tuple(step.covers for step in steps)
         return ack
+
+    def _segment(self, size: int) -> Segment:
+        return Segment(_NO_GROUPS, _NO_OFFSETS, size, 0)
 
     def _write(self, steps: list[_Step]) -> None:
         """One batch of background work, in equal shares until a step is done."""
@@ -273,8 +300,13 @@ class World:
                 step.left -= share
             budget -= share * len(unfinished)
 
-    def _obey(self, partition: int, demand: BaseDemand) -> None:
+    def _obey(self, partition: int, demand: BaseDemand, figures: Figures) -> None:
         steps = self._steps[partition]
+        if demand.required:
+            figures.waits += 1
+            for step in steps:
+                if not step.merge:  # the task of the next batch waits for it
+                    step.arrives, step.left, step.fails = self.version + 1, 0, False
         if demand.due and any(not step.merge for step in steps):
             return
         if demand.merge:
@@ -287,14 +319,14 @@ class World:
             wait = 1
         elif rng.random() < failures.lost:
             return  # another executor loads the partition, and the request is repeated
-        size = sum(entry.size for entry in demand.merge) or self.workload.base_bytes
+        size = sum(entry.size for entry in demand.merge) or self.workload.base_bytes * (not demand.required)
         fails = rng.random() < failures.failed and not demand.required
         covers = InProgress(0, self.version - 1)
         if demand.merge:
             covers = InProgress(demand.merge[0].first_version, demand.merge[-1].version)
         else:
             steps.clear()  # the base has the changes of all merges
-        steps.append(_Step(self.version + wait, size, covers, demand.merge, fails))
+        steps.append(_Step(self.version + wait, size, covers, _state_id(covers.version), demand.merge, fails))
 
     # ---- files -------------------------------------------------------------------------------------------------------
 

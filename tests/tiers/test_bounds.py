@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from unittest.mock import patch
 
 import pytest
 
 from spark_ckpt.checkpoint import tiers
 from spark_ckpt.checkpoint.policy import chain_bound
 from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.coordinator.state_ids import StateIds
 from tests.tiers.model import Failures, Figures, Workload, World, uniform, zipf
 
 CHANGES = 10_000
@@ -62,9 +64,36 @@ def test_a_base_that_takes_many_batches_leaves_the_chain_short(batches: int, lon
     workload = Workload(8_000_000, uniform(8_000_000, CHANGES))
     found = figures(workload, 2000, Failures(per_batch=workload.base_bytes // batches))
     assert found.bases > 0
+    assert found.ignored == found.waits == 0
     assert found.write_amplification <= 7.0
     assert found.most_read <= 2.0
     assert found.longest_chain <= longest
+
+
+@pytest.mark.parametrize("batches", [1, 10, 200, 500])
+def test_bases_of_a_large_state_may_take_any_number_of_batches(batches: int) -> None:
+    workload = Workload(32_000_000, uniform(32_000_000, CHANGES), partitions=2)
+    found = figures(workload, 3500, Failures(per_batch=workload.base_bytes // batches))
+    assert found.bases > 0
+    assert found.ignored == found.waits == 0
+    assert found.most_read <= 2.3
+    assert found.longest_chain <= 130
+
+
+def test_an_executor_that_writes_too_little_in_the_background_makes_batches_wait() -> None:
+    """It writes hardly more than the changes, and a base in 500 batches. Then the bound of chains holds."""
+    workload = Workload(8_000_000, uniform(8_000_000, CHANGES), partitions=2)
+    found = figures(workload, 2000, Failures(per_batch=workload.base_bytes // 500))
+    assert found.waits > 0
+    assert found.longest_chain <= tiers.chain_bound(chain_bound(CheckpointConfig())) + 2
+
+
+def test_a_coordinator_that_forgets_the_bases_in_progress_is_noticed() -> None:
+    workload = Workload(8_000_000, uniform(8_000_000, CHANGES), partitions=2)
+    with patch.object(StateIds, "hold", lambda self, ack, base_version: None):
+        found = figures(workload, 1000, Failures(per_batch=workload.base_bytes // 100))
+    assert found.ignored > 0
+    assert found.bases == 0
 
 
 def test_not_all_partitions_merge_in_one_batch() -> None:
