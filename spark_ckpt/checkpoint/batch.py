@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spark_ckpt import __version__
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
-from spark_ckpt.checkpoint.packing import Unpacking, packed
+from spark_ckpt.checkpoint.packing import Packing, Unpacking
 from spark_ckpt.completed import OperatorSummary
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.features import Feature, check_features
@@ -110,31 +110,31 @@ class SegmentTable:
             shared = self.shared[end - len(chain.entries) : end].tolist()
             yield tuple(entry for entry, back in zip(chain.entries, shared, strict=True) if not back)
 
-    def encode(self, version: int) -> str:
-        """Encoded columns, as base64 of zlib. Versions are stored as distances back from the checkpoint's."""
+    def encode(self, version: int, packing: Packing) -> dict[str, str]:
+        """Encoded columns by the name of their field; those without content are absent.
+
+        Args:
+            version: version of the checkpoint.
+            packing: compression of the texts of its `_metadata`.
+
+        Raises:
+            MetadataTooLargeError: no reader would accept the texts.
+        """
+        # Versions are stored as distances back from the checkpoint's.
         ages = (version - self.versions) * 2 + self.is_base
         columns = (self.counts.astype("<i4"), ages.astype("<i4"), self.sizes.astype("<i8"))
-        return packed(b"".join(column.tobytes() for column in columns))
-
-    def encode_filters(self) -> str | None:
-        """Encoded filters, as base64 of zlib-compressed JSON; None without filters."""
-        return packed(json.dumps(self.filters, separators=(",", ":")).encode()) if self.filters else None
-
-    def encode_shared(self) -> str | None:
-        """Encoded column of shared handles, as base64 of zlib; None if no handle is shared."""
-        return packed(self.shared.astype("<i4").tobytes()) if self.shared.any() else None
-
-    def encode_covers(self) -> str | None:
-        """Encoded column of covered versions beyond the first, as base64 of zlib; None if no deltas were merged."""
-        return packed((self.covers - 1).astype("<i4").tobytes()) if self.covers.size else None
-
-    def encode_compressed(self) -> str | None:
-        """Encoded column of compressed segments, as base64 of zlib; None if no segment is."""
-        return packed(self.compressed.astype("<i4").tobytes()) if self.compressed.size else None
-
-    def encode_ordered(self) -> str | None:
-        """Encoded column of ordered segments, a bit each, as base64 of zlib; None if no segment is one."""
-        return packed(np.packbits(self.ordered).tobytes()) if self.ordered.size else None
+        fields = {"segments": packing.packed(b"".join(column.tobytes() for column in columns))}
+        if self.filters:
+            fields["filters"] = packing.packed(json.dumps(self.filters, separators=(",", ":")).encode())
+        if self.shared.any():
+            fields["shared"] = packing.packed(self.shared.astype("<i4").tobytes())
+        if self.covers.size:
+            fields["merged"] = packing.packed((self.covers - 1).astype("<i4").tobytes())
+        if self.compressed.size:
+            fields["compressed"] = packing.packed(self.compressed.astype("<i4").tobytes())
+        if self.ordered.size:
+            fields["ordered"] = packing.packed(np.packbits(self.ordered).tobytes())
+        return fields
 
     @classmethod
     def decode(
@@ -269,7 +269,12 @@ class SparkBatch:
         )
 
     def encode(self) -> bytes:
-        """Payload of the master state: JSON, with this release as the one that wrote it."""
+        """Payload of the master state: JSON, with this release as the one that wrote it.
+
+        Raises:
+            MetadataTooLargeError: no reader would accept it.
+        """
+        packing = Packing()
         fields = {
             "batch_id": self.batch_id,
             "version": self.version,
@@ -282,7 +287,7 @@ class SparkBatch:
             "max_parallelism": self.max_parallelism,
             "key_group_factors": self.key_group_factors,
             "sources": self.sources,
-            "stores": [_encode_store(store, self.version) for store in self.stores],
+            "stores": [_encode_store(store, self.version, packing) for store in self.stores],
         }
         if features := self.features:
             fields["features"] = list(features)
@@ -379,8 +384,8 @@ def _decode_filters(text: str | None, unpacking: Unpacking) -> dict[int, list[tu
     }
 
 
-def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
-    fields = {
+def _encode_store(store: StoreState, version: int, packing: Packing) -> Mapping[str, Any]:
+    return {
         "operator_id": store.operator_id,
         "store": store.store,
         "name": store.name,
@@ -388,19 +393,8 @@ def _encode_store(store: StoreState, version: int) -> Mapping[str, Any]:
         "state_format_version": store.state_format_version,
         "rows": store.rows,
         "ckpt_ids": base64.b64encode(encode_state_ids(store.state_ids)).decode(),
-        "segments": store.segments.encode(version),
+        **store.segments.encode(version, packing),
     }
-    if (filters := store.segments.encode_filters()) is not None:
-        fields["filters"] = filters
-    if (shared := store.segments.encode_shared()) is not None:
-        fields["shared"] = shared
-    if (merged := store.segments.encode_covers()) is not None:
-        fields["merged"] = merged
-    if (compressed := store.segments.encode_compressed()) is not None:
-        fields["compressed"] = compressed
-    if (ordered := store.segments.encode_ordered()) is not None:
-        fields["ordered"] = ordered
-    return fields
 
 
 def _decode_store(fields: Mapping[str, Any], version: int, unpacking: Unpacking) -> StoreState:

@@ -62,6 +62,9 @@ def encode_metadata(
         sources: sources with the end offsets of the batch.
         spark_offsets: bytes of Spark's `offsets/<batch>`.
         statistics: master states with statistics.
+
+    Raises:
+        MetadataTooLargeError: no reader would accept it.
     """
     rest = CheckpointMetadata(
         checkpoint_id,

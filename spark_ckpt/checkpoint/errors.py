@@ -17,6 +17,22 @@ class StateIdMismatchError(CheckpointError):
     """State id of Spark or of a task that differs from the checkpoint's."""
 
 
+class MetadataTooLargeError(CheckpointError):
+    """Checkpoint with so many segments that no reader would accept its `_metadata`. It is not written.
+
+    Attributes:
+        most: limit in bytes for the segment tables of a `_metadata`.
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"the segment tables of this checkpoint exceed {most:,} bytes, the most that a reader accepts: the chains "
+            "of its subtasks are too long for their number. Start the query again with a smaller "
+            "spark.sql.streaming.stateStore.ckpt.chain.maxDeltas: its subtasks then write base snapshots"
+        )
+        self.most = most
+
+
 class VersionNotFoundError(CheckpointError):
     """Requested version without a retained checkpoint.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.chains import ChainTable, all_entries, files_of
@@ -25,7 +26,7 @@ from spark_ckpt.metadata import CheckpointMetadata, loads
 from spark_ckpt.storage import FileInfo, Request, Storage
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)  # without slots, for the cached property
 class CheckpointState:
     """Completed checkpoint in memory. Version 0 has neither record nor chains.
 
@@ -42,6 +43,16 @@ class CheckpointState:
     batch: SparkBatch | None = None
     table: ChainTable = field(default_factory=dict)
     history: tuple[CheckpointStats, ...] = ()
+
+    @cached_property
+    def has_changes(self) -> bool:
+        """True if its batch has changed the state of a partition: then it has a segment of its own version. Visits all
+        chains once."""
+        return any(
+            chain.entries and chain.entries[-1].version == self.version
+            for chains in self.table.values()
+            for chain in chains
+        )
 
     def files(self) -> set[str]:
         """State files of the checkpoint, relative to `ckpt`."""

@@ -5,8 +5,40 @@ from __future__ import annotations
 import base64
 import zlib
 
+from spark_ckpt.checkpoint.errors import MetadataTooLargeError
+
 MOST_BYTES = 64 << 20
-"""Limit in bytes for all decompressed columns of one `_metadata`: five million segments."""
+"""Limit in bytes for all decompressed columns of one `_metadata`: three to five million segments."""
+
+
+SEGMENT_BYTES = 4 + 8 + 4 + 4 + 4 + 1
+"""Most bytes of a segment in these columns, besides filters: age, size, shared handle, merged versions, compressed,
+ordered."""
+
+SUBTASK_BYTES = 4
+"""Bytes of a subtask in these columns: its number of segments."""
+
+
+class Packing:
+    """Compression of the texts of one `_metadata`, within the limit that its readers accept.
+
+    Args:
+        most: limit in bytes for all texts together, before compression; by default `MOST_BYTES`.
+    """
+
+    def __init__(self, most: int | None = None) -> None:
+        self._most = self._left = MOST_BYTES if most is None else most
+
+    def packed(self, data: bytes) -> str:
+        """Compressed text of these bytes.
+
+        Raises:
+            MetadataTooLargeError: limit exceeded.
+        """
+        self._left -= len(data)
+        if self._left < 0:
+            raise MetadataTooLargeError(self._most)
+        return packed(data)
 
 
 def packed(data: bytes) -> str:
@@ -18,11 +50,11 @@ class Unpacking:
     """Decompression of the texts of one `_metadata`, with a limit that bounds memory.
 
     Args:
-        most: limit in bytes for all decompressed texts together.
+        most: limit in bytes for all decompressed texts together; by default `MOST_BYTES`.
     """
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._most = self._left = most
+    def __init__(self, most: int | None = None) -> None:
+        self._most = self._left = MOST_BYTES if most is None else most
 
     def whole(self, text: str) -> bytes:
         """Decompressed bytes of a text.

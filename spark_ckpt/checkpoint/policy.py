@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from spark_ckpt.checkpoint.packing import MOST_BYTES, SEGMENT_BYTES
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import MAX_INLINE_BYTES, MIN_RETAINED, CheckpointConfig
 
@@ -14,6 +15,10 @@ SMALL_BYTES = 16 * 1024
 ASK_AGAIN_AFTER = 4
 """Versions after which an unanswered base request is repeated: the executor may be gone."""
 
+
+_SHARE_OF_TABLES = 0.75
+"""Share of the limit of `_metadata` from which chains must get shorter. The rest is for batches that come before the
+bases."""
 
 SHARED_FILE_WAIT_MS = 50
 """Milliseconds that a task waits for others of its executor to share a file: a fraction of one request to an object
@@ -139,6 +144,16 @@ def chain_bound(config: CheckpointConfig) -> int:
         config: limits.
     """
     return max(2 * config.max_deltas, config.max_deltas + ASK_AGAIN_AFTER)
+
+
+def most_deltas(subtasks: int) -> int:
+    """Maximum number of deltas in the chain of each subtask for which the segments of all of them fit into `_metadata`.
+    It matters from some ten thousand subtasks on, and is at least one.
+
+    Args:
+        subtasks: number of subtasks, over all stores of all operators.
+    """
+    return max(1, int(_SHARE_OF_TABLES * MOST_BYTES) // (SEGMENT_BYTES * max(1, subtasks)) - 1)
 
 
 def retained_checkpoints(config: CheckpointConfig) -> int:

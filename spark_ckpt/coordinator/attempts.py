@@ -115,6 +115,7 @@ class CompletedAttempts:
     def __init__(self, version: int, acks: Mapping[SubtaskKey, Ack], attempts: Attempts) -> None:
         self.version = version
         self._tasks = {key: ack.task for key, ack in acks.items()}
+        self._counted = {(TaskKey.of(task), Attempt.of(task)) for task in self._tasks.values()}
         self._attempts = attempts
 
     def late(self, ack: Ack, state_id: str) -> Decision:
@@ -134,9 +135,5 @@ class CompletedAttempts:
         """Record a failed attempt. Another attempt may replace it, with the counted state."""
         if not is_resubmission(failure):
             self._attempts.failed(failure)
-        elif any(_is_attempt(task, failure) for task in self._tasks.values()):
+        elif (TaskKey.of(failure), Attempt.of(failure)) in self._counted:
             self._attempts.resubmitted(TaskKey.of(failure))
-
-
-def _is_attempt(task: Task, failure: TaskFailed) -> bool:
-    return TaskKey.of(task) == TaskKey.of(failure) and Attempt.of(task) == Attempt.of(failure)

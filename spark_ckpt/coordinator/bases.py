@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from spark_ckpt.checkpoint import tiers
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable, all_entries
-from spark_ckpt.checkpoint.policy import ASK_AGAIN_AFTER, chain_bound, is_base_due, is_rewrite_due, rewrite_cycle
+from spark_ckpt.checkpoint.policy import (
+    ASK_AGAIN_AFTER,
+    chain_bound,
+    is_base_due,
+    is_rewrite_due,
+    most_deltas,
+    rewrite_cycle,
+)
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.messages import Ack, InProgress
 from spark_ckpt.format.keys import SubtaskKey
@@ -134,7 +141,7 @@ class BaseRequests:
             self._asked.pop(subtask, None)
         if ack.base is not None or chain is None:
             return BaseDemand()
-        if not has_brought and chain.deltas + bool(ack.delta.size) >= self._bound_of(chain):
+        if not has_brought and chain.deltas + bool(ack.delta.size) >= self._bound_of(chain, table):
             self._asked[subtask] = version
             return BaseDemand(due=True, required=True)
         if self._was_asked(ack):
@@ -152,7 +159,7 @@ class BaseRequests:
             chain: chain of the subtask at that version.
             table: chains of all subtasks at that version.
         """
-        if chain.deltas >= self._bound_of(chain):
+        if chain.deltas >= self._bound_of(chain, table):
             self._asked[subtask] = version
             return BaseDemand(due=True, required=True)
         return self._asked_for(subtask, version, chain, 0, table, ())
@@ -161,8 +168,9 @@ class BaseRequests:
         """True if deltas of this chain are merged; see `tiers.merges_deltas`."""
         return tiers.merges_deltas(chain, self._config)
 
-    def _bound_of(self, chain: Chain) -> int:
-        return tiers.chain_bound(self._bound) if self.merges_deltas(chain) else self._bound
+    def _bound_of(self, chain: Chain, table: ChainTable) -> int:
+        bound = tiers.chain_bound(self._bound) if self.merges_deltas(chain) else self._bound
+        return min(bound, most_deltas(sum(map(len, table.values()))))
 
     def _asked_for(
         self,

@@ -83,8 +83,4 @@ def has_exact_rows(chain: Chain, state: CheckpointState) -> bool:
         chain: chain of the checkpoint.
         state: the checkpoint.
     """
-    return not any(entry.filters for entry in chain.entries) and any(
-        other.entries and other.entries[-1].version == state.version
-        for chains in state.table.values()
-        for other in chains
-    )
+    return state.has_changes and not any(entry.filters for entry in chain.entries)

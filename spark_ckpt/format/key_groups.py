@@ -125,13 +125,7 @@ def owned_ranges(partition: int, parallelism: int, factors: Sequence[int]) -> li
     """
     max_parallelism = prod(factors)
     _check_partition(partition, parallelism, max_parallelism)
-    if max_parallelism % parallelism:
-        raise ParallelismError(
-            parallelism,
-            max_parallelism,
-            f"the partitions of parallelism {parallelism} do not own whole key groups: it does not divide "
-            f"{max_parallelism}",
-        )
+    _check_owns(parallelism, max_parallelism)
     return list(_ranges(_owned(parallelism, tuple(factors))[partition]))
 
 
@@ -172,6 +166,21 @@ def hashes_of(key_groups: NDArray[np.integer], factors: Sequence[int]) -> NDArra
     return hashes
 
 
+def partitions_of(key_groups: NDArray[np.integer], parallelism: int, factors: Sequence[int]) -> NDArray[np.int64]:
+    """Partition that owns each key group.
+
+    Args:
+        key_groups: key groups in 0 to K - 1, in any order.
+        parallelism: number of partitions, P; any divisor of K.
+        factors: the chain, as `factors()` returns it.
+
+    Raises:
+        ParallelismError: P does not divide K.
+    """
+    _check_owns(parallelism, prod(factors))
+    return hashes_of(key_groups, factors) % parallelism
+
+
 def _check_parallelism(parallelism: int, max_parallelism: int | None) -> None:
     if not 1 <= parallelism <= MAX_PARALLELISM_LIMIT:
         raise ParallelismError(
@@ -184,6 +193,16 @@ def _check_parallelism(parallelism: int, max_parallelism: int | None) -> None:
 def _check_partition(partition: int, parallelism: int, max_parallelism: int) -> None:
     if not 0 <= partition < parallelism:
         raise ParallelismError(parallelism, max_parallelism, f"no partition {partition} at parallelism {parallelism}")
+
+
+def _check_owns(parallelism: int, max_parallelism: int) -> None:
+    if max_parallelism % parallelism:
+        raise ParallelismError(
+            parallelism,
+            max_parallelism,
+            f"the partitions of parallelism {parallelism} do not own whole key groups: it does not divide "
+            f"{max_parallelism}",
+        )
 
 
 def _prime_factors(number: int) -> list[int]:

@@ -39,8 +39,7 @@ def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) 
         The chains by partition, with new ids. Rows and bytes are shares with the same totals as before.
     """
     parts: list[list[ChainEntry]] = [[] for _ in range(parallelism)]
-    pooled = _pool(chains, factors)
-    for entry in sorted(pooled, key=lambda entry: (not entry.is_base, entry.version)):
+    for entry in sorted(pooled(chains, factors), key=lambda entry: (not entry.is_base, entry.version)):
         for partition, part in _divided(entry, parallelism, factors):
             parts[partition].append(part)
     rows = _shared_rows([chain.rows for chain in chains], parallelism)
@@ -58,8 +57,13 @@ class _Parts:
     owners: set[int] = field(default_factory=set)
 
 
-def _pool(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[ChainEntry]:
-    """The segments of all subtasks, joined by file. A filter that all owners satisfy together is dropped."""
+def pooled(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[ChainEntry]:
+    """The segments of all subtasks, joined by file. A filter that all owners satisfy together is dropped.
+
+    Args:
+        chains: chains of the old subtasks, by partition, without inline segments.
+        factors: the numbering of the key groups.
+    """
     before = len(chains)
     parts: dict[tuple[object, ...], _Parts] = {}
     for chain in chains:
@@ -111,9 +115,23 @@ def _owned(entry: ChainEntry, parallelism: int, owners: set[int], factors: Seque
         return entry
     common = gcd(parallelism, prod(factors))
     residues = set((hashes_of(entry.key_groups, factors) % common).tolist())
-    if all(partition in owners for partition in range(parallelism) if partition % common in residues):
+    if sum(owner % common in residues for owner in owners) == len(residues) * (parallelism // common):
         return entry
     return replace(entry, filters=(*entry.filters, PartitionFilter(parallelism, tuple(sorted(owners)))))
+
+
+def ranges_of(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> int:
+    """Number of parts into which a joined segment is divided, without wide gaps, if a partition owns whole key groups.
+
+    Args:
+        entry: segment of `pooled`.
+        parallelism: number of partitions, a divisor of the number of key groups.
+        factors: the numbering of the key groups.
+    """
+    residues = hashes_of(entry.key_groups, factors) % parallelism
+    order = np.argsort(residues, kind="stable")  # key groups ascend within each
+    residues, key_groups = residues[order], entry.key_groups[order].astype(np.int64)
+    return 1 + int(np.count_nonzero((np.diff(residues) != 0) | (np.diff(key_groups) > _WIDEST_GAP)))
 
 
 # ---- dividing --------------------------------------------------------------------------------------------------------

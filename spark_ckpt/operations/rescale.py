@@ -23,6 +23,7 @@ from spark_ckpt.operations.driver_liveness import check_not_running, open_store
 from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.reassign import reassign
 from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
+from spark_ckpt.operations.rescale_size import RescaleSize
 from spark_ckpt.operations.verify import Progress
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog, operator_directory
@@ -63,6 +64,8 @@ class Rescaling:
         from_checkpoint: the checkpoint it started from.
         checkpoint_id: the new checkpoint; None after a dry run.
         new_bytes: bytes written for the new checkpoint; 0 after a dry run.
+        reads: how often each block of state is read at the next start; more than once if partitions share key groups.
+        read_once: the nearest numbers of partitions at which each block is read once; empty if `reads` is 1.
         stores: stores of all stateful operators.
     """
 
@@ -73,6 +76,8 @@ class Rescaling:
     from_checkpoint: int
     checkpoint_id: int | None
     new_bytes: int
+    reads: int
+    read_once: tuple[int, ...]
     stores: tuple[RescaledStore, ...]
 
 
@@ -87,6 +92,9 @@ def rescale(
     progress: Progress = lambda done, of: None,
 ) -> Rescaling:
     """Changes the number of partitions of a stopped query. The duration does not depend on the size of the state.
+
+    Refuses a number at which partitions share so many segments that the checkpoint would come near the limit of
+    readers, and names the nearest numbers that work.
 
     The new checkpoint refers to the existing state files. Spark's logs get one more batch without input, as with
     Spark's own repartition (`OfflineStateRepartitionRunner`). Order of the writes: the offsets of the batch, the
@@ -164,6 +172,7 @@ class _Work:
         alone: stores of operators that run as one task.
         table: chains of the new subtasks.
         inline: state from inside the `_metadata` of the last batch.
+        size: size of the checkpoint by number of partitions.
     """
 
     parent: CheckpointState
@@ -172,6 +181,7 @@ class _Work:
     alone: frozenset[StoreKey]
     table: ChainTable
     inline: StateFile | None
+    size: RescaleSize
 
     def rescaled(self, run_id: str) -> SparkBatch:
         """The description of the rescale's batch."""
@@ -190,11 +200,23 @@ def _prepare(
         if runs_alone(state, plan.before, lambda key: len(read_schema(storage, key)[0].key.types))
     )
     inline = inline_state_in_file(parent.table)
+    size = RescaleSize(parent.table, alone, batch.key_group_factors)
+    if not size.fits(plan.after):
+        raise RescaleRefusedError(storage.location, partitions, _too_large(size, plan.after))
     table: ChainTable = {}
     for key, chains in parent.table.items():
         table[key] = reassign(chains, len(chains) if key in alone else plan.after, batch.key_group_factors)
         progress(len(table), len(parent.table))
-    return _Work(parent, batch, plan, alone, table, inline)
+    return _Work(parent, batch, plan, alone, table, inline, size)
+
+
+def _too_large(size: RescaleSize, partitions: int) -> str:
+    numbers = " or ".join(map(str, size.nearest(partitions)))
+    once = " and ".join(map(str, size.least_reads(partitions)))
+    return (
+        f"every block of state would belong to {size.reads(partitions):,} partitions, and the checkpoint would have "
+        f"more segments than a reader accepts. The nearest numbers that work are {numbers}; {once} read each block once"
+    )
 
 
 def _read_logs(storage: Storage, log: SparkLog, partitions: int) -> SparkLogs:
@@ -232,6 +254,7 @@ def _starting_point(
 
 def _result(storage: Storage, work: _Work, record: CheckpointRecord | None) -> Rescaling:
     assert work.parent.record is not None
+    reads = work.size.reads(work.plan.after)
     return Rescaling(
         storage.location,
         work.plan.before,
@@ -240,6 +263,8 @@ def _result(storage: Storage, work: _Work, record: CheckpointRecord | None) -> R
         work.parent.record.id,
         None if record is None else record.id,
         0 if record is None else record.new_bytes,
+        reads,
+        tuple(work.size.least_reads(work.plan.after)) if reads > 1 else (),
         tuple(_described(work)),
     )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.sources import sources_of
-from spark_ckpt.format.key_groups import overlapping_ranges, owned_ranges
+from spark_ckpt.format.key_groups import overlapping_ranges, owned_ranges, partitions_of
 from spark_ckpt.metadata import KeyGroupRange
 from spark_ckpt.state.blocks import split_ranges
 from spark_ckpt.state.catalog import StateCatalog, open_state
@@ -83,8 +83,7 @@ class StateDiff:
             if old == new:
                 owners = [(partition, overlapping_ranges(partition, new, factors[1]))]
             else:
-                mine = owned_ranges(partition, new, factors[1])
-                owners = [(other, _common(mine, owned_ranges(other, old, factors[0]))) for other in range(old)]
+                owners = list(_owners_of(owned_ranges(partition, new, factors[1]), old, factors[0]))
             for other, ranges in owners:
                 old_chain = stores[0].chains[other]
                 yield from ((old_chain, chain, changed) for changed in _differing(old_chain, chain, ranges))
@@ -144,9 +143,16 @@ def diff_state(
     return StateDiff(old, new, choose_view(old, operator, store, variable), choose_view(new, operator, store, variable))
 
 
-def _common(ranges: list[KeyGroupRange], others: list[KeyGroupRange]) -> list[KeyGroupRange]:
-    pairs = ((max(a.start, b.start), min(a.end, b.end)) for a in ranges for b in others)
-    return [KeyGroupRange(start, end) for start, end in pairs if start <= end]
+def _owners_of(
+    ranges: list[KeyGroupRange], parallelism: int, factors: tuple[int, ...]
+) -> Iterator[tuple[int, list[KeyGroupRange]]]:
+    """Partitions at another parallelism that own key groups of these ranges, with the ranges of each."""
+    key_groups = np.concatenate([np.arange(each.start, each.end + 1) for each in ranges])
+    owners = partitions_of(key_groups, parallelism, factors)
+    for owner in np.unique(owners).tolist():
+        mine = key_groups[owners == owner]
+        runs = np.split(mine, np.flatnonzero(np.diff(mine) != 1) + 1)
+        yield owner, [KeyGroupRange(int(run[0]), int(run[-1])) for run in runs]
 
 
 def _differing(old: Chain, new: Chain, ranges: list[KeyGroupRange]) -> Iterator[KeyGroupRange]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
+from spark_ckpt.checkpoint import packing as packing_module
 from spark_ckpt.checkpoint.batch import SparkBatch
-from spark_ckpt.checkpoint.packing import MOST_BYTES, Unpacking, packed
+from spark_ckpt.checkpoint.errors import MetadataTooLargeError
+from spark_ckpt.checkpoint.packing import MOST_BYTES, Packing, Unpacking, packed
 from spark_ckpt.errors import CheckpointError
 from tests.support.memory import traced_peak
 
@@ -82,6 +86,27 @@ def test_all_texts_together_have_a_limit() -> None:
     with pytest.raises(ValueError, match="exceed the limit of 100 bytes"):
         unpacking.whole(packed(bytes(41)))
     assert unpacking.whole(packed(bytes(40))) == bytes(40)
+
+
+def test_what_is_written_is_within_what_a_reader_accepts() -> None:
+    packing = Packing(most=100)
+    assert packing.packed(bytes(60)) == packed(bytes(60))
+    assert packing.packed(bytes(40))
+    with pytest.raises(MetadataTooLargeError, match="exceed 100 bytes"):
+        packing.packed(b"1")
+
+
+def test_a_batch_that_no_reader_would_accept_is_not_encoded() -> None:
+    """The limit is one number, for all texts of all stores together."""
+    store = SparkBatch.decode(batch()).stores[0]
+    several = replace(SparkBatch.decode(batch()), stores=(store, store))
+    with patch.object(packing_module, "MOST_BYTES", 32):
+        assert SparkBatch.decode(several.encode()).stores[1].segments.sizes.tolist() == [9]
+    with patch.object(packing_module, "MOST_BYTES", 31):
+        with pytest.raises(MetadataTooLargeError):
+            several.encode()
+        with pytest.raises(CheckpointError, match="exceed the limit of 31 bytes"):
+            SparkBatch.decode(batch(filters=packed(b"{" + b" " * 40 + b"}")))
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,17 @@ from collections import Counter
 
 import pytest
 
+from spark_ckpt.checkpoint import tiers
+from spark_ckpt.checkpoint.packing import MOST_BYTES, SEGMENT_BYTES
 from spark_ckpt.checkpoint.policy import (
     SMALL_BYTES,
     Placement,
     ack_threshold,
+    chain_bound,
     discards_checkpoints,
     is_base_due,
     is_rewrite_due,
+    most_deltas,
     place,
     retained_checkpoints,
     shipping_limits,
@@ -118,3 +122,14 @@ def test_a_file_of_several_tasks_holds_more_than_travels_with_an_ack() -> None:
     limits = shipping_limits(64, CONFIG)
     assert limits.ack_threshold == CONFIG.ack_threshold < limits.shared_file_bytes
     assert 0 < limits.shared_file_wait_ms < 1000, "within a batch"
+
+
+@pytest.mark.parametrize("subtasks", [1, 4000, 40_000, 131_072, 10**9])
+def test_the_segments_of_all_chains_fit_into_metadata(subtasks: int) -> None:
+    most = most_deltas(subtasks)
+    assert most >= 1
+    if subtasks <= 131_072:
+        assert subtasks * (most + 1) * SEGMENT_BYTES <= MOST_BYTES
+        assert most >= 14
+    if subtasks <= 4000:
+        assert most > tiers.chain_bound(chain_bound(CheckpointConfig()))

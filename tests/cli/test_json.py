@@ -367,7 +367,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     rollback = Rollback("/x", False, RECORD, "rolled-back/1", (4,), (5,), ("offsets/4",), 1)
     copy = CheckpointCopy("/x", "/y", False, RECORD, "id", 1, 2)
     store = RescaledStore(0, "dedupe", "default", 3, 4, 9)
-    rescaling = Rescaling("/x", 3, 4, 7, 12, 14, 1000, (store,))
+    rescaling = Rescaling("/x", 3, 4, 7, 12, 14, 1000, 2, (3, 6), (store,))
     dry = replace(rescaling, checkpoint_id=None, new_bytes=0)
     of_flink = FlinkImport(
         "/flink", 3, "/x", 1, 5, 100, FLINK_STATES, ("u/a",), ("u/b",), ("0/c",), LEFT, '{"orders":{"0":17}}', True

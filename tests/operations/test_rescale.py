@@ -7,12 +7,15 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import gcd
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from spark_ckpt.checkpoint import packing
 from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.checkpoint.publish import NewCheckpoint, Publisher
@@ -69,6 +72,34 @@ def test_a_checkpoint_and_a_batch_are_added(tmp_path: Path, partitions: int, inl
     shared = {name for name in after if name.startswith("ckpt/shared/")} - set(before)
     assert len(shared) == inline
     assert_invariants(query.storage)
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_number_whose_checkpoint_no_reader_would_accept_is_refused(tmp_path: Path, dry_run: bool) -> None:
+    query = StoppedQuery(tmp_path)
+    before = query.files()
+    with patch.object(packing, "MOST_BYTES", 16 << 10):
+        with pytest.raises(RescaleRefusedError) as refused:
+            rescale(query.storage, 63, dry_run=dry_run)
+        assert query.files() == before
+        assert "would belong to 63 partitions" in refused.value.reason
+        numbers = re.search(r"that work are ([0-9]+) or ([0-9]+); ([0-9]+) and ([0-9]+) read", refused.value.reason)
+        assert numbers is not None
+        assert [int(number) for number in numbers.groups()] == [62, 64, 32, 64]
+        assert rescale(query.storage, 62).reads == 31
+        assert parallelism(query.storage) == [62]
+        assert rescale(query.storage, 64).reads == 1
+        assert parallelism(query.storage) == [64]
+
+
+def test_all_that_is_written_can_be_read_whatever_the_limit(tmp_path: Path) -> None:
+    for most in (1 << 10, 4 << 10, 16 << 10):
+        query = StoppedQuery(tmp_path / str(most))
+        with patch.object(packing, "MOST_BYTES", most):
+            for partitions in (63, 37, 6, 48, 11, 64, 3):
+                with suppress(RescaleRefusedError):
+                    rescale(query.storage, partitions)
+                    assert parallelism(query.storage) == [partitions]
 
 
 def blocks_of_handles(storage: Storage) -> dict[int, int]:

@@ -237,9 +237,12 @@ class Checks:
 
     def _check_use_of(self, ack: Ack, chain: Chain) -> None:
         """Checks that the chain after an ack has the base or the merged deltas of the ack."""
-        if ack.base is not None and chain.base_version < ack.base.version:
-            age = ack.version - ack.base.version
-            self._violated(f"{ack.subtask}: a base is not used that was {age} versions old")
+        if (base := ack.base) is not None:
+            # A base without rows stands for what it replaces by its absence.
+            kept = [entry for entry in chain.entries if entry.version < base.version + (not entry.is_base)]
+            if kept:
+                age = ack.version - base.version
+                self._violated(f"{ack.subtask}: a base is not used that was {age} versions old")
         spans = {(entry.first_version, entry.version) for entry in chain.entries}
         if ack.merged is not None and (ack.merged.first_version, ack.merged.version) not in spans:
             self._violated(f"{ack.subtask}: merged deltas of {ack.merged.first_version} on are not used")

@@ -36,8 +36,11 @@ class RescaleResult(Result):
     rescaling: Rescaling
 
     def to_json(self) -> JsonObject:
-        """`{"location", "before", "after", "batch_id", "from_checkpoint", "checkpoint_id", "new_bytes", "stores"}`.
+        """`{"location", "before", "after", "batch_id", "from_checkpoint", "checkpoint_id", "new_bytes", "reads",
+        "read_once", "stores"}`.
 
+        "reads" says how often each block of state is read at the next start, and "read_once" has the nearest numbers of
+        partitions at which it is read once, if it is not.
         A store has "operator_id", "name", "store", "before", "after" and "segments".
         """
         return asdict(self.rescaling)
@@ -50,6 +53,12 @@ class RescaleResult(Result):
         for store in rescaling.stores:
             parts = f"{store.before:,} -> {store.after:,}" if store.after != store.before else "runs as one task"
             yield f"  {plain(store.name)} {store.operator_id}/{plain(store.store)}: {parts}"
+        if rescaling.reads > 1:
+            once = " or ".join(f"{number:,}" for number in rescaling.read_once)
+            yield (
+                f"partitions share key groups: the next start reads each block of state {rescaling.reads:,} times; "
+                f"with {once} partitions, once"
+            )
         if rescaling.checkpoint_id is not None:
             yield (
                 f"new checkpoint {rescaling.checkpoint_id}, batch {rescaling.batch_id}, from checkpoint "
@@ -75,8 +84,10 @@ def rescale_query(
     state. A new checkpoint assigns the existing files to the new partitions, and Spark's logs get one batch without
     input. The query takes the new number from its logs and ignores spark.sql.shuffle.partitions.
 
-    Any number up to the number of key groups (maxParallelism) works. A divisor of it makes the first start fastest;
-    with other numbers, partitions read parts of each other's files until they have written their own.
+    Any number up to the number of key groups (maxParallelism) works, unless very many partitions would share state:
+    then the command names the nearest numbers that do. A divisor of the key groups makes the first start fastest. With
+    other numbers, partitions read parts of each other's files until they have written their own; --dry-run says how
+    often each block of state will be read.
 
     The last claim in the log names the driver. If its process is running on this host, the command refuses, unless you
     add --force. A driver on another host is fenced off: if the query is running there after all, either of the two

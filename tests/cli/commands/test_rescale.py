@@ -6,10 +6,12 @@ import os
 import socket
 import uuid
 from pathlib import Path
+from unittest.mock import patch
 
 import fsspec
 import pytest
 
+from spark_ckpt.checkpoint import packing
 from spark_ckpt.completed import Owner
 from spark_ckpt.spark_files.logs import BatchLog
 from tests.support.cli import run
@@ -20,10 +22,13 @@ def test_lines(tmp_path: Path) -> None:
     query = StoppedQuery(tmp_path, names=("stateStoreSave", "globalLimit"))
     shown = run("rescale", tmp_path, "--partitions", 6)
     assert shown.status == 0
-    first, aggregate, limit, last = shown.stdout.splitlines()
+    first, aggregate, limit, shared, last = shown.stdout.splitlines()
     assert first == f"{tmp_path} rescaled from 4 to 6 partitions"
     assert aggregate == "  stateStoreSave 0/default: 4 -> 6"
     assert limit == "  globalLimit 1/default: runs as one task"
+    assert shared == (
+        "partitions share key groups: the next start reads each block of state 3 times; with 4 or 8 partitions, once"
+    )
     assert last.startswith(f"new checkpoint {query.record.id + 2}, batch 7, from checkpoint {query.record.id}: ")
     assert query.log.batches(BatchLog.COMMITS) == [6, 7]
 
@@ -33,6 +38,7 @@ def test_json(tmp_path: Path) -> None:
     shown = run("rescale", tmp_path, "--partitions", 8, "--json").json
     assert (shown["before"], shown["after"], shown["checkpoint_id"]) == (4, 8, query.record.id + 2)
     assert [(store["name"], store["before"], store["after"]) for store in shown["stores"]] == [("stateStoreSave", 4, 8)]
+    assert (shown["reads"], shown["read_once"]) == (1, [])
 
 
 def test_a_dry_run(tmp_path: Path) -> None:
@@ -41,8 +47,12 @@ def test_a_dry_run(tmp_path: Path) -> None:
     shown = run("rescale", tmp_path, "--partitions", 6, "--dry-run")
     assert shown.status == 0
     assert shown.stdout.splitlines()[0] == f"{tmp_path} would be rescaled from 4 to 6 partitions"
+    assert "reads each block of state 3 times; with 4 or 8 partitions, once" in shown.stdout
     assert "written" not in shown.stdout
     assert query.files() == before
+    dry = run("rescale", tmp_path, "--partitions", 6, "--dry-run", "--json").json
+    assert (dry["reads"], dry["read_once"]) == (3, [4, 8])
+    assert "reads each block" not in run("rescale", tmp_path, "--partitions", 8, "--dry-run").stdout
 
 
 def test_any_place_that_fsspec_serves(tmp_path: Path) -> None:
@@ -65,6 +75,14 @@ def test_what_cannot_be_done_has_a_status_of_its_own(tmp_path: Path) -> None:
     assert run("rescale", tmp_path / "nowhere", "--partitions", 2).status == 1
     assert run("rescale", tmp_path, "--partitions", 0).status == 2
     assert run("rescale", tmp_path).status == 2
+
+
+def test_a_number_that_readers_would_refuse_is_refused_with_numbers_that_work(tmp_path: Path) -> None:
+    StoppedQuery(tmp_path)
+    with patch.object(packing, "MOST_BYTES", 16 << 10):
+        refused = run("rescale", tmp_path, "--partitions", 63, "--dry-run")
+        assert (refused.status, refused.stdout) == (5, "")
+        assert "work are 62 or 64" in " ".join(refused.stderr.split())
 
 
 def test_a_driver_that_runs_has_a_status_of_its_own(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import org.apache.spark.sql.ckpt.protocol.{Ack, Close, Decline, TaskFailed, Trig
  */
 private[bridge] final class ReplayLog {
   private final class Job(val trigger: Numbered) {
-    val acks = mutable.ArrayBuffer.empty[Numbered]
+    val acks = mutable.LinkedHashMap.empty[Long, Numbered]
   }
 
   private val jobs = mutable.HashMap.empty[String, Job]
@@ -28,7 +28,7 @@ private[bridge] final class ReplayLog {
   /** Records a sent request. */
   def sent(request: Numbered): Unit = request.message.kind match {
     case Trigger.Kind => jobs(request.message.job) = new Job(request)
-    case Ack.Kind | Decline.Kind | TaskFailed.Kind => jobs.get(request.message.job).foreach(_.acks += request)
+    case Ack.Kind | Decline.Kind | TaskFailed.Kind => jobs.get(request.message.job).foreach(_.acks(request.id) = request)
     case Close.Kind => jobs.remove(request.message.job)
     case _ =>
   }
@@ -37,10 +37,10 @@ private[bridge] final class ReplayLog {
   def completed(job: String): Unit = jobs.get(job).foreach(_.acks.clear())
 
   /** An ack did not count, by its outcome or an error: drops it, because it must not count later either. */
-  def failed(ack: Numbered): Unit = jobs.get(ack.message.job).foreach(_.acks.filterInPlace(_.id != ack.id))
+  def failed(ack: Numbered): Unit = jobs.get(ack.message.job).foreach(_.acks.remove(ack.id))
 
   /** All messages to resend, in the order of sending. */
-  def messages: Seq[Numbered] = jobs.values.flatMap(j => j.trigger +: j.acks.toSeq).toSeq.sortBy(_.id)
+  def messages: Seq[Numbered] = jobs.values.flatMap(j => j.trigger +: j.acks.values.toSeq).toSeq.sortBy(_.id)
 
   /** Drops a job. */
   def forget(job: String): Unit = jobs.remove(job)

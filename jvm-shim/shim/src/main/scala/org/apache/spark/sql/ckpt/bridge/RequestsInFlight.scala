@@ -35,7 +35,8 @@ private[bridge] final class RequestsInFlight(limit: Int) {
   /** A new process will receive these requests, in ascending order of their numbers, once it has started. */
   def starting(requests: Seq[Numbered]): Unit = {
     clear()
-    deaths.filterInPlace((id, _) => requests.exists(_.id == id))
+    val open = requests.map(_.id).toSet
+    deaths.filterInPlace((id, _) => open(id))
     held ++= requests
     if (deaths.valuesIterator.exists(_ >= CarefulFrom)) lastCareful = requests.last.id
   }

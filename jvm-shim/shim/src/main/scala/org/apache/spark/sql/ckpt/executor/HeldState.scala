@@ -83,7 +83,7 @@ private[ckpt] final class HeldState(
    */
   def load(version: Long, found: StateLocation, isLazy: Boolean): RestoreCost = {
     close()
-    held = newBackend(new KeyGroupNumbering(found.factors).maxParallelism)
+    held = newBackend(KeyGroupNumbering.of(found.factors).maxParallelism)
     location = found
     // Before the rows come, so that each index is built once.
     families.all.foreach(declare)
@@ -273,7 +273,7 @@ private[ckpt] final class HeldState(
   private def keyGroupsOf(family: ColumnFamily): KeyGroupFunction = {
     val found = location
     family.keyGroups(KeyGroupOfRow.of(
-      new KeyGroupNumbering(found.factors), found.operator, storeId.storeName, family.name, family.keySchema,
+      KeyGroupNumbering.of(found.factors), found.operator, storeId.storeName, family.name, family.keySchema,
       found.stateFormatVersion, storeId.partitionId, families.isMap))
   }
 

@@ -10,6 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.types.StructType
@@ -37,6 +39,19 @@ private[ckpt] final class KeyGroupNumbering(factors: Array[Int]) {
 
   /** @param hashModulo Spark's partition id for `maxParallelism` partitions */
   def number(hashModulo: Int): Int = numberOf(hashModulo)
+}
+
+private[ckpt] object KeyGroupNumbering {
+  private final val MostShared = 16
+  private val shared = mutable.LinkedHashMap.empty[Seq[Int], KeyGroupNumbering]
+
+  /** The numbering that all stores of a query share: its size grows with the partitions, as their number does. */
+  def of(factors: Array[Int]): KeyGroupNumbering = synchronized {
+    shared.getOrElseUpdate(factors.toSeq, {
+      if (shared.size >= MostShared) shared -= shared.head._1
+      new KeyGroupNumbering(factors)
+    })
+  }
 }
 
 /** The key group of a state key. Not thread-safe. */

@@ -47,7 +47,7 @@ private[transfer] final class ImportTask(
     conf: StateStoreConf,
     hadoopConf: Configuration) {
   private val source = plan.source
-  private val numbering = new KeyGroupNumbering(plan.keyGroupFactors.toArray)
+  private val numbering = KeyGroupNumbering.of(plan.keyGroupFactors.toArray)
   private val files = new StateFiles(new Path(plan.target, "ckpt"), hadoopConf)
 
   /**

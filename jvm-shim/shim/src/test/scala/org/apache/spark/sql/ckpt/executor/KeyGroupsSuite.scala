@@ -39,6 +39,14 @@ class KeyGroupsSuite extends AnyFunSuite {
     }
   }
 
+  test("the stores of a query share a numbering, and few are kept") {
+    val numbering = KeyGroupNumbering.of(Array(8, 2, 2, 2))
+    assert(KeyGroupNumbering.of(Array(8, 2, 2, 2)) eq numbering)
+    assert((0 until 64).map(numbering.number) == (0 until 64).map(new KeyGroupNumbering(Array(8, 2, 2, 2)).number))
+    (1 to 40).foreach(partitions => assert(KeyGroupNumbering.of(Array(partitions)).maxParallelism == partitions))
+    assert(KeyGroupNumbering.of(Array(8, 2, 2, 2)) ne numbering)
+  }
+
   test("the key group of a row agrees with the partition that Spark's shuffle sends it to") {
     val numbering = new KeyGroupNumbering(Array(8, 2, 2, 2))
     val keyGroups = KeyGroupOfRow.of(
