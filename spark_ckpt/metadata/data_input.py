@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MAX_NESTING = 32
 """Maximum nesting depth of values; handles in ordinary checkpoints nest 4 to 6 deep."""
 
+_MOST_EMPTY = 10_000
+"""Items of no bytes that may precede any byte. Beyond, there is one for each byte read."""
+
 _U16 = Struct(">H")
 _I32 = Struct(">i")
 _I64 = Struct(">q")
@@ -35,13 +38,14 @@ class DataInput:
         path: name of the file, for errors.
     """
 
-    __slots__ = ("_data", "_end", "_path", "_within", "position")
+    __slots__ = ("_data", "_empty", "_end", "_path", "_within", "position")
 
     def __init__(self, data: bytes, path: str) -> None:
         self._data = data
         self._end = len(data)
         self._path = path
         self._within: list[str | tuple[str, int]] = []
+        self._empty = 0
         self.position = 0
 
     @property
@@ -67,6 +71,25 @@ class DataInput:
     def leave(self) -> None:
         """Leave the field of the last `enter`. Not called after an error, because an error ends the reading."""
         self._within.pop()
+
+    def enter_within(self, other: DataInput, field: str) -> None:
+        """Enter a field of another input, whose bytes these are: errors name it, and its nesting counts.
+
+        Raises:
+            MetadataFormatError: more than `MAX_NESTING` nested values.
+        """
+        self._within = [*other._within]
+        self.enter(field)
+
+    def empty_item(self, field: str) -> None:
+        """Count an item that takes no bytes, so that no count of items bounds it.
+
+        Raises:
+            MetadataFormatError: more such items than bytes so far.
+        """
+        self._empty += 1
+        if self._empty > _MOST_EMPTY + self.position:
+            self.fail(field, f"more than {self._empty - 1} items without bytes")
 
     def fail(self, field: str, reason: str, offset: int | None = None) -> NoReturn:
         """Raise an error for the value at `offset`; by default, at the current position."""
@@ -182,7 +205,7 @@ class DataInput:
 
     def _advance(self, length: int, field: str) -> int:
         at = self.position
-        if length > self._end - at:
+        if not 0 <= length <= self._end - at:
             self.fail(field, f"{length} bytes needed, {self._end - at} left")
         self.position = at + length
         return at

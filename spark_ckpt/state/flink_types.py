@@ -8,7 +8,16 @@ from typing import Any, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from spark_ckpt.metadata.streams import Serializer
-from spark_ckpt.metadata.streams.types import big_numbers, primitives, text, times
+from spark_ckpt.metadata.streams.types import arrays, big_numbers, cep, primitives, text, times
+from spark_ckpt.metadata.streams.types.accumulators import (
+    ExternalSerializer,
+    LinkedListSerializer,
+    ListViewSerializer,
+    MapViewSerializer,
+    NullAwareMapSerializer,
+    RawValueSerializer,
+    SortedMapSerializer,
+)
 from spark_ckpt.metadata.streams.types.avro import AvroSerializer, AvroType, branch_name, branches
 from spark_ckpt.metadata.streams.types.big_numbers import decimal_of
 from spark_ckpt.metadata.streams.types.binary_row import types_of_map
@@ -22,7 +31,7 @@ from spark_ckpt.metadata.streams.types.composites import (
     TupleSerializer,
 )
 from spark_ckpt.metadata.streams.types.enums import EnumSerializer
-from spark_ckpt.metadata.streams.types.logical_types import LogicalType
+from spark_ckpt.metadata.streams.types.logical_types import STRUCTURED, LogicalType
 from spark_ckpt.metadata.streams.types.pojo import PojoSerializer
 from spark_ckpt.metadata.streams.types.row_data import (
     ArrayDataSerializer,
@@ -79,6 +88,20 @@ _SIMPLE: dict[str, ArrowType] = {
         (primitives.BYTES, ArrowType(pa.binary())),
         (primitives.VOID_NAMESPACE, ArrowType(pa.null())),
         (primitives.TIME_WINDOW, _fields(start=_MILLIS, end=_MILLIS)),
+        (primitives.SQL_TIME_WINDOW, _fields(start=_MILLIS, end=_MILLIS)),
+        (primitives.SQL_COUNT_WINDOW, _fields(id=pa.int64())),
+        (primitives.GLOBAL_WINDOW, ArrowType(pa.null())),
+        (primitives.SQL_NULL, ArrowType(pa.null())),
+        (arrays.BOOLEANS, ArrowType(pa.list_(pa.bool_()))),
+        (arrays.SHORTS, ArrowType(pa.list_(pa.int16()))),
+        (arrays.INTS, ArrowType(pa.list_(pa.int32()))),
+        (arrays.LONGS, ArrowType(pa.list_(pa.int64()))),
+        (arrays.FLOATS, ArrowType(pa.list_(pa.float32()))),
+        (arrays.DOUBLES, ArrowType(pa.list_(pa.float64()))),
+        (arrays.CHARS, ArrowType(pa.list_(pa.string()))),
+        (arrays.STRINGS, ArrowType(pa.list_(pa.string()))),
+        (cep.DEWEY_NUMBER, ArrowType(pa.list_(pa.int32()))),
+        (cep.EVENT_ID, _fields(id=pa.int32(), timestamp=_MILLIS)),
         (text.STRING, ArrowType(pa.string())),
         (text.STRING_DATA, ArrowType(pa.string())),
         # They have no limit of digits.
@@ -137,6 +160,8 @@ _AVRO_LOGICAL = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
 _MOST_DIGITS = 38
+_TRANSPARENT = (NullableSerializer, ExternalSerializer, RawValueSerializer, MapViewSerializer, ListViewSerializer)
+"""Serializers whose values are those of their part."""
 
 
 def arrow_type(serializer: Serializer) -> ArrowType:
@@ -146,12 +171,26 @@ def arrow_type(serializer: Serializer) -> ArrowType:
     if (simple := _SIMPLE.get(serializer.snapshot_class)) is not None:
         return simple
     parts = [arrow_type(part) for part in serializer.nested]
-    if isinstance(serializer, NullableSerializer):
+    if isinstance(serializer, _TRANSPARENT):
         return parts[0]
-    if isinstance(serializer, ListSerializer):
+    if isinstance(serializer, (ListSerializer, LinkedListSerializer)):
         return list_type(parts[0])
-    if isinstance(serializer, MapSerializer):
+    if isinstance(serializer, (MapSerializer, SortedMapSerializer)):
         return _map(*parts)
+    if isinstance(serializer, NullAwareMapSerializer):
+        # A key may be null, unlike those of maps in Arrow.
+        return list_type(_named(("key", parts[0]), ("value", parts[1])))
+    if isinstance(serializer, cep.NodeIdSerializer):
+        return _named(("event_id", parts[0]), ("page", ArrowType(pa.string())))
+    if isinstance(serializer, cep.SharedBufferEdgeSerializer):
+        return _named(("target", parts[0]), ("version", parts[1]))
+    if isinstance(serializer, cep.SharedBufferNodeSerializer):
+        return list_type(_named(("references", ArrowType(pa.int32())), ("value", parts[0])))
+    if isinstance(serializer, cep.LockableSerializer):
+        return _named(("references", ArrowType(pa.int32())), ("value", parts[0]))
+    if isinstance(serializer, cep.NFAStateSerializer):
+        matches = list_type(_match(*parts))
+        return _named(("partial_matches", matches), ("completed_matches", matches))
     if isinstance(serializer, TupleSerializer):
         return _struct(parts)
     if isinstance(serializer, RowSerializer):
@@ -177,6 +216,17 @@ def arrow_type(serializer: Serializer) -> ArrowType:
     if isinstance(serializer, TimestampDataSerializer):
         return _timestamp(serializer.precision, None)
     return ArrowType(pa.binary())
+
+
+def _match(version: ArrowType, node: ArrowType, event: ArrowType) -> ArrowType:
+    return _named(
+        ("state", ArrowType(pa.string())),
+        ("previous", node),
+        ("version", version),
+        ("start_timestamp", ArrowType(_MILLIS)),
+        ("previous_timestamp", ArrowType(_MILLIS)),
+        ("start_event", event),
+    )
 
 
 def list_type(element: ArrowType) -> ArrowType:
@@ -244,7 +294,11 @@ def _sql_type(logical_type: LogicalType) -> ArrowType:
     if logical_type.root in ("MAP", "MULTISET"):
         keys, values = types_of_map(logical_type)
         return _map(_sql_type(keys), _sql_type(values))
-    if logical_type.root == "ROW":
+    if logical_type.root == "RAW":
+        if logical_type.raw is None or logical_type.raw.is_opaque:
+            return opaque_type(logical_type.class_name)
+        return arrow_type(logical_type.raw)
+    if logical_type.root in ("ROW", STRUCTURED):
         fields = _named(*zip(logical_type.names, map(_sql_type, logical_type.children), strict=True))
         return ArrowType(fields.type, lambda value: fields.of(value.fields))
     zone = "UTC" if logical_type.root == "TIMESTAMP_WITH_LOCAL_TIME_ZONE" else None

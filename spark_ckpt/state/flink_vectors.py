@@ -19,6 +19,7 @@ from spark_ckpt.metadata.streams.full_snapshot import prefix_bytes
 from spark_ckpt.metadata.streams.headers import KeyedHeader
 from spark_ckpt.metadata.streams.heap_snapshot import Block, layout_of
 from spark_ckpt.metadata.streams.types import primitives, text
+from spark_ckpt.metadata.streams.types.accumulators import ExternalSerializer
 from spark_ckpt.metadata.streams.types.composites import MapSerializer, TimerSerializer, TtlSerializer, TupleSerializer
 from spark_ckpt.metadata.streams.types.row_data import RowDataSerializer
 from spark_ckpt.state.flink_row_vectors import row_data_reader
@@ -125,9 +126,11 @@ def _reader(serializer: Serializer) -> _Read | None:
         return found
     if isinstance(serializer, RowDataSerializer):
         return row_data_reader(serializer)
+    if isinstance(serializer, ExternalSerializer):
+        return _reader(serializer.parts[0])
     parts: list[_Read | None]
     has_hash = isinstance(serializer, TupleSerializer) and serializer == TupleSerializer.of(*serializer.parts)
-    if serializer == primitives.TIME_WINDOW:
+    if serializer in (primitives.TIME_WINDOW, primitives.SQL_TIME_WINDOW):
         parts = [_millis, _millis]
     elif isinstance(serializer, TtlSerializer):
         parts = [_millis, _reader(serializer.parts[1])]

@@ -15,8 +15,11 @@ from spark_ckpt.metadata.streams.errors import UnknownSerializerError
 from spark_ckpt.metadata.streams.recovery import GuidedInput
 from spark_ckpt.metadata.streams.stream_input import StreamInput
 from spark_ckpt.metadata.streams.types import (
+    accumulators,
+    arrays,
     avro,
     big_numbers,
+    cep,
     composites,
     enums,
     pojo,
@@ -43,11 +46,28 @@ _LEAST_SNAPSHOT = 2 + 4
 
 _SIMPLE: dict[str, SimpleSerializer] = {
     serializer.class_name: serializer
-    for module in (primitives, text, big_numbers, times)
-    for serializer in module.SERIALIZERS
+    for serializers in (
+        primitives.SERIALIZERS,
+        text.SERIALIZERS,
+        big_numbers.SERIALIZERS,
+        times.SERIALIZERS,
+        arrays.SERIALIZERS,
+        cep.SIMPLE,
+    )
+    for serializer in serializers
 }
 _CONFIGURED: dict[str, type[ConfiguredSerializer]] = {
-    kind.class_name: kind for module in (composites, enums, row_data, pojo, avro) for kind in module.SERIALIZERS
+    kind.class_name: kind
+    for kinds in (
+        composites.SERIALIZERS,
+        enums.SERIALIZERS,
+        row_data.SERIALIZERS,
+        pojo.SERIALIZERS,
+        avro.SERIALIZERS,
+        accumulators.SERIALIZERS,
+        cep.SERIALIZERS,
+    )
+    for kind in kinds
 }
 
 CLASS_NAMES = frozenset((*_SIMPLE, *_CONFIGURED))
@@ -130,7 +150,7 @@ class _Nested:
         at = data.position
         content = data.byte_array(field)
         inside = StreamInput(iter([content]), data.path, at + 4, data.position)
-        inside.enter(data.where(field))
+        inside.enter_within(data, field)
         try:
             serializer = _read_snapshot(inside)
         except (_UnknownClassError, UnknownLogicalTypeError) as unknown:

@@ -70,7 +70,7 @@ class StreamInput(DataInput):
         return StateStreamFormatError(self._path, offset, field, reason)
 
     def _advance(self, length: int, field: str) -> int:
-        if length > self.remaining:
+        if not 0 <= length <= self.remaining:
             self.fail(field, f"{length} bytes needed, {self.remaining} left")
         if not self._has(length):
             self.fail(field, f"{length} bytes needed, {self._start + len(self._data) - self.position} left")

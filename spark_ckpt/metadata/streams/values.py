@@ -38,6 +38,16 @@ class TimeWindow(NamedTuple):
     end: int
 
 
+class CountWindow(NamedTuple):
+    """Namespace of state in windows of rows (`table.runtime.operators.window.CountWindow`).
+
+    Args:
+        id: number of the window.
+    """
+
+    id: int
+
+
 class TtlValue(NamedTuple):
     """Value of a state with a time to live (`runtime.state.ttl.TtlValue`).
 
@@ -137,9 +147,91 @@ class LocalDateTime(NamedTuple):
     time: LocalTime
 
 
+class EventId(NamedTuple):
+    """Event of a pattern (`cep.nfa.sharedbuffer.EventId`).
+
+    Args:
+        id: number among the events of a timestamp.
+        timestamp: milliseconds since 1970.
+    """
+
+    id: int
+    timestamp: int
+
+
+class NodeId(NamedTuple):
+    """Event at a stage of a pattern (`cep.nfa.sharedbuffer.NodeId`).
+
+    Args:
+        event_id: the `EventId`.
+        page: name of the stage.
+    """
+
+    event_id: Value
+    page: str | None
+
+
+class SharedBufferEdge(NamedTuple):
+    """Link to the event before (`cep.nfa.sharedbuffer.SharedBufferEdge`).
+
+    Args:
+        target: its `NodeId`, or None.
+        version: digits of the version of the match.
+    """
+
+    target: Value
+    version: Value
+
+
+class Lockable(NamedTuple):
+    """Value with the number of its references (`cep.nfa.sharedbuffer.Lockable`)."""
+
+    references: int
+    value: Value
+
+
+class ComputationState(NamedTuple):
+    """Match of a part of a pattern (`cep.nfa.ComputationState`).
+
+    Args:
+        state: name of the current stage.
+        previous: `NodeId` of the last event, or None.
+        version: digits of its version.
+        start_timestamp: milliseconds since 1970 of the first event; -1 for none.
+        previous_timestamp: of the last event; None before Flink 1.18, which lacks it.
+        start_event: `EventId` of the first event, or None.
+    """
+
+    state: str | None
+    previous: Value
+    version: Value
+    start_timestamp: int
+    previous_timestamp: int | None
+    start_event: Value
+
+
+class NFAState(NamedTuple):
+    """Matches of a key (`cep.nfa.NFAState`).
+
+    Args:
+        partial_matches: a `ComputationState` of each.
+        completed_matches: matches of whole patterns.
+    """
+
+    partial_matches: tuple[Value, ...]
+    completed_matches: tuple[Value, ...]
+
+
 NAMED = (
     Timer,
     TimeWindow,
+    CountWindow,
+    EventId,
+    NodeId,
+    SharedBufferEdge,
+    Lockable,
+    ComputationState,
+    NFAState,
     TtlValue,
     Row,
     RowData,
@@ -220,6 +312,16 @@ def read_void(data: DataInput, field: str) -> None:
 def read_time_window(data: DataInput, field: str) -> TimeWindow:
     """`TimeWindow.Serializer`."""
     return TimeWindow(data.i64(field), data.i64(field))
+
+
+def read_count_window(data: DataInput, field: str) -> CountWindow:
+    """`CountWindow.Serializer`."""
+    return CountWindow(data.i64(field))
+
+
+def read_placeholder(data: DataInput, field: str) -> None:
+    """`NullSerializer`, `GlobalWindow.Serializer`: a byte without a meaning."""
+    data.u8(field)
 
 
 def read_timestamp(data: DataInput, field: str) -> int:

@@ -181,8 +181,7 @@ class CompositeSerializer(ConfiguredSerializer):
     @classmethod
     def read_content(cls, data: DataInput, read_nested: ReadNested) -> Self:
         expect(data, "outer_magic_number", OUTER_MAGIC)
-        data.i32("outer_version")
-        outer = cls.read_outer(data)
+        outer = cls.read_outer(data, data.i32("outer_version"))
         at = data.position
         parts = read_nested(data)
         expected = max(1, len(parts)) if cls.number_of_parts is None else cls.number_of_parts
@@ -191,8 +190,8 @@ class CompositeSerializer(ConfiguredSerializer):
         return cls(parts, *outer)
 
     @classmethod
-    def read_outer(cls, data: DataInput) -> tuple[Any, ...]:
-        """Read the configuration in the snapshot: the arguments of the constructor after `parts`."""
+    def read_outer(cls, data: DataInput, version: int) -> tuple[Any, ...]:
+        """Read the configuration in a snapshot of a version: the arguments of the constructor after `parts`."""
         return ()
 
     def write_outer(self, out: DataOutput) -> None:

@@ -5,7 +5,7 @@ row         u8 row kind, a bit for each null field, padded to words of 8 bytes; 
 slot        a number; text and bytes up to 7 bytes, then 0x80 plus their length; else length or nanoseconds, u32,
             and offset in the row, u32
 variable    text, bytes; unscaled value of a DECIMAL with more than 18 digits, big-endian in 16 bytes; milliseconds
-            of a timestamp with more than 3 digits, i64; a row, an array or a map
+            of a timestamp with more than 3 digits, i64; a row, an array or a map; bytes of a RAW value
 array       i32 n, a bit for each null element, padded to 4 bytes; elements: numbers in their own size, others in slots
             as of a row; padded to 8 bytes; variable part
 map         i32 length of the array of keys, that array, array of values
@@ -20,8 +20,10 @@ from functools import lru_cache
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from spark_ckpt.metadata.data_output import DataOutput
+from spark_ckpt.metadata.streams.errors import StateStreamFormatError
+from spark_ckpt.metadata.streams.types.accumulators import read_raw_value
 from spark_ckpt.metadata.streams.types.big_numbers import decimal_of, twos_complement, unscaled_of
-from spark_ckpt.metadata.streams.types.logical_types import LogicalType
+from spark_ckpt.metadata.streams.types.logical_types import STRUCTURED, LogicalType
 from spark_ckpt.metadata.streams.types.text import encode_utf8
 from spark_ckpt.metadata.streams.values import RowData, Timestamp, Value
 
@@ -91,6 +93,7 @@ def decode(types: tuple[LogicalType, ...], row: bytes) -> tuple[int, tuple[Value
     Raises:
         MalformedRowError: not a row of these types.
     """
+    row = _Container(row)
     header, readers = _readers(types)
     if len(row) < header + 8 * len(types):
         raise MalformedRowError(0, f"a row of {len(row)} bytes; {len(types)} fields need {header + 8 * len(types)}")
@@ -116,8 +119,10 @@ def _reader(logical_type: LogicalType) -> _Read:
         return _read_text
     if root in _BINARIES:
         return _variable
-    if root == "ROW":
+    if root in ("ROW", STRUCTURED):
         return lambda row, at: _read_row(logical_type.children, row, at)
+    if root == "RAW":
+        return lambda row, at: _read_raw(logical_type, row, at)
     if root == "ARRAY":
         return lambda row, at: _nested(row, at, lambda content: decode_array(logical_type.children[0], content))
     if root in ("MAP", "MULTISET"):
@@ -151,6 +156,7 @@ def decode_array(element: LogicalType, content: bytes) -> tuple[Value, ...]:
     if len(content) < 4 or count < 0 or first + count * size > len(content):
         raise MalformedRowError(0, f"an array of {count} elements in {len(content)} bytes")
     nulls = int.from_bytes(content[4:first], "little")
+    content = _Container(content)
     read = _reader(element)
     return tuple([None if nulls >> n & 1 else read(content, first + n * size) for n in range(count)])
 
@@ -183,6 +189,16 @@ def _nested(row: bytes, at: int, read: Callable[[bytes], _Result]) -> _Result:
         raise MalformedRowError(offset + malformed.position, malformed.reason) from None
     except struct.error:
         raise MalformedRowError(at, "a value ends behind its array") from None
+
+
+def _read_raw(logical_type: LogicalType, row: bytes, at: int) -> Value:
+    content = _variable(row, at)
+    if logical_type.raw is None:
+        return content
+    try:
+        return read_raw_value(logical_type.raw, content, "", 0, "")
+    except StateStreamFormatError as malformed:
+        raise MalformedRowError(at, f"a RAW value of {logical_type.class_name}: {malformed.reason}") from None
 
 
 def _read_row(types: tuple[LogicalType, ...], row: bytes, at: int) -> RowData:
@@ -241,6 +257,24 @@ def _read_timestamp(row: bytes, at: int) -> Timestamp:
 def _check(row: bytes, at: int, offset: int, length: int) -> None:
     if offset + length > len(row):
         raise MalformedRowError(at, f"{length} bytes at {offset} of a row of {len(row)}")
+    if isinstance(row, _Container):
+        row.left -= length
+        if row.left < 0:
+            raise MalformedRowError(at, "values that share their bytes")
+
+
+class _Container(bytes):
+    """Bytes of a row or array, and how many of them its values may still take.
+
+    Each value has bytes of its own. Without this bound, a few bytes that all values share would stand for any number.
+    """
+
+    left: int
+
+    def __new__(cls, content: bytes) -> _Container:
+        found = super().__new__(cls, content)
+        found.left = len(content)
+        return found
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -316,7 +350,7 @@ def _write_field(row: bytearray, at: int, logical_type: LogicalType, value: Any,
                 content = twos_complement(unscaled)
                 _SLOT.pack_into(row, at, len(row) << 32 | len(content))
                 row += content.ljust(_DECIMAL_BYTES, b"\0")
-        elif logical_type.children or root == "ROW":
+        elif logical_type.children or root in ("ROW", STRUCTURED, "RAW"):
             raise out.error(field, f"a {logical_type} can be read, but not written")
         elif not isinstance(value, Timestamp) or not 0 <= value.nanos < _NANOS:
             refuse()

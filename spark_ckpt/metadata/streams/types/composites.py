@@ -33,6 +33,21 @@ def read_map_value(data: DataInput, serializer: Serializer, field: str) -> Value
     return None if data.boolean(field) else serializer.read(data, field)
 
 
+def read_items(data: DataInput, serializer: Serializer, count: int, field: str) -> tuple[Value, ...]:
+    """Values one behind the other.
+
+    Raises:
+        StateStreamFormatError: malformed value, or too many values without bytes.
+    """
+    items: list[Value] = []
+    for _ in range(count):
+        at = data.position
+        items.append(serializer.read(data, field))
+        if data.position == at:
+            data.empty_item(field)
+    return tuple(items)
+
+
 def _sequence(out: DataOutput, value: Any, length: int | None, field: str) -> Sequence[Any]:
     if not isinstance(value, (tuple, list)) or length not in (None, len(value)):
         raise out.error(field, f"{value!r} is no sequence" + ("" if length is None else f" of {length} values"))
@@ -53,8 +68,7 @@ class ListSerializer(CompositeSerializer):
 
     def read(self, data: DataInput, field: str) -> Value:
         (element,) = self.parts
-        # Every value has at least one byte.
-        return tuple([element.read(data, field) for _ in range(data.count(field, 1))])
+        return read_items(data, element, data.count(field, 1), field)
 
     def write(self, value: Any, out: DataOutput, field: str) -> None:
         (element,) = self.parts
@@ -135,7 +149,7 @@ class TupleSerializer(CompositeSerializer):
         return cls(parts, f"{_TUPLE}{len(parts)}")
 
     @classmethod
-    def read_outer(cls, data: DataInput) -> tuple[Any, ...]:
+    def read_outer(cls, data: DataInput, version: int) -> tuple[Any, ...]:
         return (data.utf("tuple_class"),)
 
     def write_outer(self, out: DataOutput) -> None:
@@ -180,7 +194,7 @@ class RowSerializer(CompositeSerializer):
         return False
 
     @classmethod
-    def read_outer(cls, data: DataInput) -> tuple[Any, ...]:
+    def read_outer(cls, data: DataInput, version: int) -> tuple[Any, ...]:
         return (data.boolean("has_row_kind"),)
 
     def write_outer(self, out: DataOutput) -> None:
@@ -250,7 +264,7 @@ class NullableSerializer(CompositeSerializer):
         return self.padding > 0
 
     @classmethod
-    def read_outer(cls, data: DataInput) -> tuple[Any, ...]:
+    def read_outer(cls, data: DataInput, version: int) -> tuple[Any, ...]:
         at = data.position
         if (padding := data.i32("padding")) < 0:
             data.fail("padding", f"negative padding {padding}", at)

@@ -65,6 +65,7 @@ _HAS_WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _HAS_BLOCKS = 1, 2, 4, 8
 _I64 = (1 << 64) - 1
 _MOST_DEPTH = 200
 _MOST_CONTENTS = 100_000
+_UNMODIFIABLE, _MOST_WRAPPERS = "java.util.Collections$Unmodifiable", 4
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
 
 
@@ -77,20 +78,27 @@ def read_java(data: DataInput) -> JavaContent:
     at = data.position
     if data.i32("object") & 0xFFFFFFFF != _MAGIC:
         data.fail("object", "not a serialized Java object", at)
-    return _Reader(data).content()
+    try:
+        return _Reader(data).content()
+    except RecursionError:
+        data.fail("object", "objects nest too deep", at)
 
 
 def elements(content: JavaContent) -> list[JavaContent] | None:
     """Elements of a list of Java's; None if it is no known list."""
+    # A hostile list may wrap itself.
+    for _ in range(_MOST_WRAPPERS):
+        if not isinstance(content, JavaObject) or not content.class_name.startswith(_UNMODIFIABLE):
+            break
+        content = content.fields.get("list") or content.fields.get("c")
     if isinstance(content, list):
         return content
     if not isinstance(content, JavaObject):
         return None
     name = content.class_name
-    if name.startswith("java.util.Collections$Unmodifiable"):
-        return elements(content.fields.get("list") or content.fields.get("c"))
     if name == "java.util.Arrays$ArrayList":
-        return elements(content.fields.get("a"))
+        array = content.fields.get("a")
+        return array if isinstance(array, list) else None
     if name == "java.util.Collections$SingletonList":
         return [content.fields.get("element")]
     if name == "java.util.Collections$EmptyList":

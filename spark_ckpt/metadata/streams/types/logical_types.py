@@ -1,7 +1,7 @@
 """Logical types of Flink SQL, as serialised Java objects (`table.types.logical.LogicalType`).
 
 An object has no length prefix. The reader accepts the plain types below in exactly the bytes that Java writes for them,
-takes ARRAY, MAP, MULTISET and ROW from the structure of their objects, and names any other class. It creates no objects
+takes ARRAY, MAP, MULTISET, ROW, RAW and structured types from the structure of their objects, and names any other class. It creates no objects
 by name.
 
     AC ED 00 05 73, description of the class, description of LogicalType; bool nullable, constant of LogicalTypeRoot;
@@ -11,13 +11,15 @@ by name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from spark_ckpt.metadata import modified_utf8
 from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
+from spark_ckpt.metadata.streams.types.base import Serializer
 from spark_ckpt.metadata.streams.types.java_structure import (
+    JavaClass,
     JavaContent,
     JavaEnum,
     JavaObject,
@@ -32,7 +34,11 @@ _CLASS, _STRING, _REFERENCE, _CONSTANT, _NULL, _END = b"\x72", b"\x74", b"\x71",
 _HANDLE_OF_ENUM = 0x7E0006
 """Back reference to `java.lang.Enum`, the seventh object of the stream that can be referred to."""
 
+_MOST_DEPTH = 32
+
 REGULAR = "REGULAR"
+STRUCTURED = "STRUCTURED_TYPE"
+"""Root of structured types, such as the class of an accumulator. Their values are rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +51,13 @@ class LogicalType:
             precisions of the years, or of the days and of the fraction of the seconds, of an interval.
         nullable: False for `NOT NULL`.
         timestamp_kind: `TimestampKind` of a timestamp; None for other types.
-        children: element of an ARRAY or MULTISET, key and value of a MAP, fields of a ROW; none for plain types.
-        names: names of the fields of a ROW.
+        children: element of an ARRAY or MULTISET, key and value of a MAP, fields of a ROW or structured type; none for
+            plain types.
+        names: names of the fields of a ROW or structured type.
         resolution: units of an interval, such as `YEAR_TO_MONTH` (`YearMonthIntervalType.YearMonthResolution`,
             `DayTimeIntervalType.DayTimeResolution`); None for other types.
+        class_name: Java class of the values of a RAW or structured type, if it has one.
+        raw: serializer of the values of a RAW type, if the snapshot that has the type says it.
     """
 
     root: str
@@ -58,9 +67,15 @@ class LogicalType:
     children: tuple[LogicalType, ...] = ()
     names: tuple[str, ...] = ()
     resolution: str | None = None
+    class_name: str = ""
+    raw: Serializer | None = None
 
     def __str__(self) -> str:
         name = _NAMES.get(self.root, self.root)
+        if self.root == "RAW":
+            name += f"<{self.class_name}>"
+        elif self.root == STRUCTURED:
+            name = self.class_name or name
         if self.names:
             fields = [f"{field} {child}" for field, child in zip(self.names, self.children, strict=True)]
             name += f"<{', '.join(fields)}>"
@@ -188,12 +203,15 @@ _TYPES = (
 _BY_CLASS: Mapping[str, _JavaType] = {_PACKAGE + java.class_name: java for java in _TYPES}
 _BY_ROOT: Mapping[str, _JavaType] = {java.root: java for java in _TYPES}
 
-_ROW = _PACKAGE + "RowType"
+_ROW, _STRUCTURED, _RAW = _PACKAGE + "RowType", _PACKAGE + "StructuredType", _PACKAGE + "RawType"
+_FIELDS = {_ROW: "fields", _STRUCTURED: "attributes"}
 _NESTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
     _PACKAGE + "ArrayType": ("ARRAY", ("elementType",)),
     _PACKAGE + "MapType": ("MAP", ("keyType", "valueType")),
     _PACKAGE + "MultisetType": ("MULTISET", ("elementType",)),
     _ROW: ("ROW", ()),
+    _STRUCTURED: (STRUCTURED, ()),
+    _RAW: ("RAW", ()),
 }
 """Classes of types with nested types: their root, and the fields that hold the nested types."""
 
@@ -222,7 +240,21 @@ def read_logical_type(data: DataInput) -> LogicalType:
     return java.of(parameters, nullable=nullable, constant=name)
 
 
-def _of_object(content: JavaContent, data: DataInput) -> LogicalType:
+def with_raw(logical_type: LogicalType, serializer: Serializer) -> LogicalType:
+    """A type with the serializers of its RAW types, which only a serializer of its values knows."""
+    if logical_type.root == "RAW":
+        return replace(logical_type, raw=serializer.nested[0]) if len(serializer.nested) == 1 else logical_type
+    if logical_type.root in ("ROW", STRUCTURED) and len(serializer.nested) == len(logical_type.children):
+        children = tuple(map(with_raw, logical_type.children, serializer.nested))
+        return replace(logical_type, children=children)
+    return logical_type
+
+
+def _of_object(content: JavaContent, data: DataInput, depth: int = 0) -> LogicalType:
+    # Objects refer to each other: a few bytes can describe very many types, or a type within itself.
+    data.empty_item("type")
+    if depth > _MOST_DEPTH:
+        data.fail("type", f"types nest deeper than {_MOST_DEPTH} levels")
     if not isinstance(content, JavaObject):
         data.fail("type", "no logical type")
     name, fields, at = content.class_name, content.fields, content.position
@@ -250,14 +282,30 @@ def _of_object(content: JavaContent, data: DataInput) -> LogicalType:
     if root.name != expected:
         data.fail("type", f"a {expected} with the root {root.name}", at)
     children = [fields.get(child) for child in nested]
-    if name == _ROW:
-        row_fields = elements(fields.get("fields"))
+    class_name = ""
+    if name == _RAW:
+        class_name = _class_name(fields.get("clazz"))
+    elif name == _STRUCTURED:
+        if fields.get("superType") is not None:
+            raise UnknownLogicalTypeError(name, at)
+        class_name = _class_name(fields.get("implementationClass")) or _class_name(fields.get("className"))
+    if name in _FIELDS:
+        row_fields = elements(fields.get(_FIELDS[name]))
         if row_fields is None or not all(isinstance(field, JavaObject) for field in row_fields):
-            data.fail("fields", "a ROW without a list of fields", at)
+            data.fail("fields", f"a {expected} without a list of fields", at)
         described = [field.fields for field in row_fields if isinstance(field, JavaObject)]
         names = tuple(str(field.get("name")) for field in described)
+        if len(set(names)) < len(names):
+            data.fail("fields", f"a {expected} with two fields of one name", at)
         children = [field.get("type") for field in described]
-    return LogicalType(root.name, (), nullable, None, tuple([_of_object(child, data) for child in children]), names)
+    types = tuple([_of_object(child, data, depth + 1) for child in children])
+    return LogicalType(root.name, (), nullable, None, types, names, class_name=class_name)
+
+
+def _class_name(content: JavaContent) -> str:
+    if isinstance(content, JavaClass):
+        return content.name
+    return content if isinstance(content, str) else ""
 
 
 def write_logical_type(logical_type: LogicalType, out: DataOutput) -> None:

@@ -11,15 +11,19 @@ from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.streams import assignment
 from spark_ckpt.metadata.streams.types.base import BASE, SimpleSerializer
 from spark_ckpt.metadata.streams.values import (
+    CountWindow,
     TimeWindow,
     read_char,
+    read_count_window,
     read_f32,
     read_f64,
     read_i16,
+    read_placeholder,
     read_time_window,
     read_void,
 )
 
+_SQL_WINDOWS = "org.apache.flink.table.runtime.operators.window"
 _NAN_32, _NAN_64 = 0x7FC00000, 0x7FF8000000000000
 
 
@@ -64,6 +68,12 @@ def _write_time_window(out: DataOutput, value: Any, field: str) -> None:
         raise out.error(field, f"{value!r} is not a TimeWindow")
     out.i64(value.start, field)
     out.i64(value.end, field)
+
+
+def _write_count_window(out: DataOutput, value: Any, field: str) -> None:
+    if not isinstance(value, CountWindow):
+        raise out.error(field, f"{value!r} is not a CountWindow")
+    out.i64(value.id, field)
 
 
 def _itself(value: int) -> int:
@@ -117,5 +127,45 @@ TIME_WINDOW = SimpleSerializer(
     read_time_window,
     _write_time_window,
 )
+SQL_TIME_WINDOW = SimpleSerializer(
+    "sql.TimeWindow",
+    f"{_SQL_WINDOWS}.TimeWindow$Serializer$TimeWindowSerializerSnapshot",
+    read_time_window,
+    _write_time_window,
+)
+SQL_COUNT_WINDOW = SimpleSerializer(
+    "sql.CountWindow",
+    f"{_SQL_WINDOWS}.CountWindow$Serializer$CountWindowSerializerSnapshot",
+    read_count_window,
+    _write_count_window,
+)
+GLOBAL_WINDOW = SimpleSerializer(
+    "GlobalWindow",
+    "org.apache.flink.streaming.api.windowing.windows.GlobalWindow$Serializer$GlobalWindowSerializerSnapshot",
+    read_placeholder,
+    _write_void,
+)
+SQL_NULL = SimpleSerializer(
+    "sql.Null",
+    "org.apache.flink.table.dataview.NullSerializer$NullSerializerSnapshot",
+    read_placeholder,
+    _write_void,
+)
 
-SERIALIZERS = (BOOLEAN, BYTE, SHORT, INT, LONG, FLOAT, DOUBLE, CHAR, BYTES, VOID_NAMESPACE, TIME_WINDOW)
+SERIALIZERS = (
+    BOOLEAN,
+    BYTE,
+    SHORT,
+    INT,
+    LONG,
+    FLOAT,
+    DOUBLE,
+    CHAR,
+    BYTES,
+    VOID_NAMESPACE,
+    TIME_WINDOW,
+    SQL_TIME_WINDOW,
+    SQL_COUNT_WINDOW,
+    GLOBAL_WINDOW,
+    SQL_NULL,
+)

@@ -11,10 +11,18 @@ from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.streams import assignment
 from spark_ckpt.metadata.streams.types import binary_row
+from spark_ckpt.metadata.streams.types.accumulators import RawValueSerializer
 from spark_ckpt.metadata.streams.types.base import TABLE, ConfiguredSerializer, ReadNested, Serializer, write_nested
 from spark_ckpt.metadata.streams.types.big_numbers import decimal_of, twos_complement
 from spark_ckpt.metadata.streams.types.java_structure import read_java
-from spark_ckpt.metadata.streams.types.logical_types import LogicalType, read_logical_type, write_logical_type
+from spark_ckpt.metadata.streams.types.logical_types import (
+    STRUCTURED,
+    LogicalType,
+    read_logical_type,
+    with_raw,
+    write_logical_type,
+)
+from spark_ckpt.metadata.streams.types.opaque import OpaqueSerializer
 from spark_ckpt.metadata.streams.types.primitives import BOOLEAN, BYTE, BYTES, DOUBLE, FLOAT, INT, LONG, SHORT
 from spark_ckpt.metadata.streams.types.text import STRING_DATA
 from spark_ckpt.metadata.streams.values import RowData, Timestamp, Value
@@ -143,9 +151,12 @@ class RowDataSerializer(ConfiguredSerializer):
         start = data.position
         types = tuple([read_logical_type(data) for _ in data.each("types", _LEAST_LOGICAL_TYPE)])
         at = data.position
-        if read_nested(data) != tuple(map(serializer_of, types)):
+        nested = read_nested(data)
+        if len(nested) == len(types):
+            types = tuple(map(with_raw, types, nested))
+        if nested != tuple(map(serializer_of, types)):
             data.fail("nested", "other nested serializers than those of the types", at)
-        is_plain = all(not logical_type.children for logical_type in types)
+        is_plain = all(not logical_type.children and logical_type.root != "RAW" for logical_type in types)
         return cls(types, b"" if is_plain else data.since(start))
 
     def write_content(self, out: DataOutput) -> None:
@@ -342,8 +353,10 @@ def serializer_of(logical_type: LogicalType) -> Serializer:
         return ArrayDataSerializer(logical_type.children[0])
     if logical_type.root in ("MAP", "MULTISET"):
         return MapDataSerializer(*binary_row.types_of_map(logical_type))
-    if logical_type.root == "ROW":
+    if logical_type.root in ("ROW", STRUCTURED):
         return RowDataSerializer(logical_type.children)
+    if logical_type.root == "RAW":
+        return RawValueSerializer((logical_type.raw or OpaqueSerializer(logical_type.class_name, b""),))
     return TimestampDataSerializer(*logical_type.parameters)
 
 
