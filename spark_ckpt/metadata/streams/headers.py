@@ -99,6 +99,7 @@ class KeyedHeader:
         unknown: error of the first unknown serializer. Where it is, there is an `OpaqueSerializer`.
         is_complete: False if the end of an unknown snapshot cannot be found: `states` then lacks its state and all
             later ones.
+        count: number of states in the stream, those that `states` lacks included; None if unknown.
     """
 
     compressed: bool
@@ -106,6 +107,7 @@ class KeyedHeader:
     states: tuple[StateMetaInfoSnapshot, ...]
     unknown: UnknownSerializerError | None = None
     is_complete: bool = True
+    count: int | None = None
 
     def is_opaque(self, state: StateMetaInfoSnapshot) -> bool:
         """True if entries of a state have a part with an unknown serializer."""
@@ -149,18 +151,20 @@ def read_keyed_header(data: StreamInput) -> KeyedHeader:
     compressed = data.boolean("compressed")
     states: list[StateMetaInfoSnapshot] = []
     key_serializer = None
+    count = None
     start = data.mark()
     try:
         key_serializer = read_serializer(data, "key_serializer")
-        _read_states(data, "states", _KEYED, states)
+        count = _count_of_states(data, "states")
+        _read_states(data, "states", count, _KEYED, states)
     except UnknownSerializerError as unknown:
         if data.position - start + data.remaining > _MOST_RECOVERED:
-            return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False)
+            return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False, count=count)
         data.skip_to_end("states")
         if (found := _recovered(data.since(start))) is None:
-            return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False)
-        return KeyedHeader(compressed, *found, unknown)
-    return KeyedHeader(compressed, key_serializer, tuple(states))
+            return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False, count=count)
+        return KeyedHeader(compressed, *found, unknown, count=len(found[1]))
+    return KeyedHeader(compressed, key_serializer, tuple(states), count=count)
 
 
 @lru_cache(maxsize=16)
@@ -173,6 +177,10 @@ def _recovered(content: bytes) -> tuple[Serializer, tuple[StateMetaInfoSnapshot,
     def key(data: GuidedInput) -> tuple[Serializer, int]:
         return read_serializer(data, "key_serializer"), read_i16(data, "states")
 
+    search = HeaderSearch(content, "header")
+    one_by_one = search.one_by_one(key, _read_keyed_state)
+    if one_by_one is not None and len({state.name for state in one_by_one[1]}) == len(one_by_one[1]):
+        return one_by_one[0], tuple(one_by_one[1])
     search = HeaderSearch(content, "header")
     for most in range(1, MOST_UNKNOWN + 1):
         for (serializer, count), position, left in search.possibilities(key, 0, most):
@@ -205,20 +213,31 @@ def read_operator_header(data: StreamInput) -> OperatorHeader:
     broadcast_states: list[StateMetaInfoSnapshot] = []
     unknown = None
     try:
-        _read_states(data, "list_states", (BackendStateType.OPERATOR,), list_states)
-        _read_states(data, "broadcast_states", (BackendStateType.BROADCAST,), broadcast_states)
+        for field, kind, states in (
+            ("list_states", BackendStateType.OPERATOR, list_states),
+            ("broadcast_states", BackendStateType.BROADCAST, broadcast_states),
+        ):
+            _read_states(data, field, _count_of_states(data, field), (kind,), states)
     except UnknownSerializerError as error:
         unknown = error
     return OperatorHeader(compressed, tuple(list_states), tuple(broadcast_states), unknown)
 
 
-def _read_states(
-    data: StreamInput, field: str, kinds: tuple[BackendStateType, ...], states: list[StateMetaInfoSnapshot]
-) -> None:
-    """Append states to a list, so that the caller has those before an unknown serializer."""
+def _count_of_states(data: StreamInput, field: str) -> int:
     at = data.position
     if (count := read_i16(data, field)) < 0:
         data.fail(field, f"negative count {count}", at)
+    return count
+
+
+def _read_states(
+    data: StreamInput,
+    field: str,
+    count: int,
+    kinds: tuple[BackendStateType, ...],
+    states: list[StateMetaInfoSnapshot],
+) -> None:
+    """Append states to a list, so that the caller has those before an unknown serializer."""
     for index in range(count):
         data.enter(field, index)
         at = data.position

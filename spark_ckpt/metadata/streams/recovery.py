@@ -3,24 +3,43 @@
 A snapshot has no length prefix. But the rest of the header follows it, up to the first key group: of all possible ends
 of the snapshot, only the right one leaves a rest that can be read to its last byte. A name in an unknown snapshot may
 look like the class of another, so the fewest unknown snapshots win.
+
+Descriptions of states begin in a way that hardly anything else does. So each state is searched on its own up to where
+the next one begins, and a header may have any number of them with unknown serializers. Only where this fails, which
+bytes in a snapshot that look like a state can cause, the whole header is searched at once.
 """
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
+
+import numpy as np
 
 from spark_ckpt.errors import FormatError
 from spark_ckpt.metadata.streams.stream_input import StreamInput
 from spark_ckpt.metadata.streams.types.base import Serializer
 from spark_ckpt.metadata.streams.types.opaque import OpaqueSerializer
 
+_First = TypeVar("_First")
 _Item = TypeVar("_Item")
 
 _VERSION_BYTES = 4
 _MOST_ATTEMPTS = 20_000
 MOST_UNKNOWN = 8
-"""Most unknown snapshots of a header that are searched for."""
+"""Most unknown snapshots of a state, or of a header that is searched at once, that are searched for."""
+
+_LONGEST_NAME = 1024
+_MOST_STATES = 4096
+_PRINTABLE = ord(" ")
+_STATE = re.compile(
+    # After the name: kind, options, and with KEYED_STATE_TYPE the name of the option.
+    rb"\x00\x00\x00[\x00-\x04](?:\x00{4}|\x00\x00\x00[\x01-\x08]\x00[\x01-\x40][A-Z_]{1,64})",
+)
+_SERIALIZER = re.compile(rb"\x00[\x10\x14](?:VALUE|NAMESPACE)_SERIALIZER\x00\x00\x00\x02")
 
 
 class UnknownEndError(Exception):
@@ -48,7 +67,11 @@ class GuidedInput(StreamInput):
     __slots__ = ("_ends",)
 
     def __init__(self, content: bytes, path: str, position: int = 0, ends: Sequence[int] = ()) -> None:
-        super().__init__(iter([content[position:]]), path, position, len(content))
+        super().__init__(iter(()), path, 0, len(content))
+        # Not a copy for each possibility.
+        self._data = content
+        self.mark()
+        self.position = position
         self._ends = list(reversed(ends))
 
     def opaque(self, class_name: str) -> Serializer:
@@ -74,6 +97,57 @@ class HeaderSearch:
         self._content = content
         self._path = path
         self._attempts = 0
+        is_control = np.frombuffer(content, np.uint8) < _PRINTABLE
+        # For each byte, the first one from it on that no name has.
+        where = np.where(is_control, np.arange(len(content)), len(content))
+        self._controls = np.minimum.accumulate(where[::-1])[::-1]
+        states = islice(_STATE.finditer(content), _MOST_STATES)
+        self._states = frozenset(at for found in states for at in self._names_before(found.start()))
+        serializers = [found.start() for found in _SERIALIZER.finditer(content)]
+        self._bounds = sorted({*self._states, *serializers, len(content)})
+
+    def one_by_one(
+        self, first: Callable[[GuidedInput], tuple[_First, int]], each: Callable[[GuidedInput], _Item]
+    ) -> tuple[_First, list[_Item]] | None:
+        """Items that fill the header, each with the fewest unknown snapshots before the next one begins.
+
+        Args:
+            first: reader of what comes before the items, and of their number.
+            each: reader of an item.
+
+        Returns:
+            None if there are none, or too many possibilities.
+        """
+        begin = self._ending(first, 0, self._states | {len(self._content)})
+        if begin is None:
+            return None
+        (head, count), position = begin
+        items: list[_Item] = []
+        for number in range(count):
+            ends = self._states if number < count - 1 else frozenset({len(self._content)})
+            if (found := self._ending(each, position, ends)) is None:
+                return None
+            item, position = found
+            items.append(item)
+        return (head, items) if position == len(self._content) else None
+
+    def _ending(
+        self, reader: Callable[[GuidedInput], _Item], position: int, ends: frozenset[int]
+    ) -> tuple[_Item, int] | None:
+        """Item of a reader that ends at one of some places, and this place."""
+        self._attempts = 0
+        for most in range(MOST_UNKNOWN + 1):
+            for item, end, _ in self._possibilities(reader, position, [], most, is_bounded=True):
+                if end in ends:
+                    return item, end
+        return None
+
+    def _names_before(self, at: int) -> Iterator[int]:
+        """Places where a name can begin that ends at a place."""
+        for length in range(min(_LONGEST_NAME, at - 2) + 1):
+            start = at - length - 2
+            if start >= 0 and int.from_bytes(self._content[start : start + 2], "big") == length:
+                yield start
 
     def sequence(
         self, readers: Sequence[Callable[[GuidedInput], _Item]], position: int, most: int
@@ -95,7 +169,13 @@ class HeaderSearch:
         return self._possibilities(reader, position, [], most)
 
     def _possibilities(
-        self, reader: Callable[[GuidedInput], _Item], position: int, ends: list[int], most: int
+        self,
+        reader: Callable[[GuidedInput], _Item],
+        position: int,
+        ends: list[int],
+        most: int,
+        *,
+        is_bounded: bool = False,
     ) -> Iterator[tuple[_Item, int, int]]:
         self._attempts += 1
         if self._attempts > _MOST_ATTEMPTS:
@@ -104,21 +184,31 @@ class HeaderSearch:
         try:
             yield reader(data), data.position, most
         except UnknownEndError as unknown:
-            for end in self._candidates(unknown.position) if most else ():
-                yield from self._possibilities(reader, position, [*ends, end], most - 1)
+            for end in self._candidates(unknown.position, is_bounded) if most else ():
+                if self._attempts > _MOST_ATTEMPTS:
+                    return
+                yield from self._possibilities(reader, position, [*ends, end], most - 1, is_bounded=is_bounded)
         except FormatError:
             return
 
-    def _candidates(self, position: int) -> Iterator[int]:
+    def _candidates(self, position: int, is_bounded: bool) -> Iterator[int]:
         """Possible ends of a snapshot: the end of the header, and places where a name follows, as after each one; after
-        that of the keys, the number of states comes before the name of the first."""
-        for at in range(position, len(self._content) - 2):
+        that of the keys, the number of states comes before the name of the first.
+
+        Args:
+            position: first possible end.
+            is_bounded: True to stop where the next serializer or state begins.
+        """
+        end = len(self._content)
+        if is_bounded:
+            end = self._bounds[min(bisect_left(self._bounds, position), len(self._bounds) - 1)]
+        for at in range(position, min(end + 1, len(self._content) - 2)):
             if self._is_name(at) or self._is_name(at + 2):
                 yield at
-        if position <= len(self._content):
-            yield len(self._content)
+        if position <= end == len(self._content):
+            yield end
 
     def _is_name(self, at: int) -> bool:
         content = self._content
         length = int.from_bytes(content[at : at + 2], "big")
-        return 0 < length <= len(content) - at - 2 and min(content[at + 2 : at + 2 + length]) >= ord(" ")
+        return 0 < length <= len(content) - at - 2 and self._controls[at + 2] >= at + 2 + length

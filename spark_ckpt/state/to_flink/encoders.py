@@ -88,6 +88,7 @@ def encoder_of(serializer: Serializer, *, codegen: bool = False) -> Encode:
             primitives.BYTES: _texts,
             primitives.VOID_NAMESPACE: lambda array: Encoded((constant(b"\0", len(array)),)),
             primitives.TIME_WINDOW: _time_window,
+            primitives.SQL_TIME_WINDOW: _time_window,
             text.STRING: strings,
             text.STRING_DATA: _texts,
         }

@@ -1,8 +1,8 @@
 """Logical types of Flink SQL, as serialised Java objects (`table.types.logical.LogicalType`).
 
 An object has no length prefix. The reader accepts the plain types below in exactly the bytes that Java writes for them,
-takes ARRAY, MAP, MULTISET, ROW, RAW and structured types from the structure of their objects, and names any other class. It creates no objects
-by name.
+takes ARRAY, MAP, MULTISET, ROW, RAW and structured types from the structure of their objects, and names any other
+class. It creates no objects by name.
 
     AC ED 00 05 73, description of the class, description of LogicalType; bool nullable, constant of LogicalTypeRoot;
     i32 of each parameter; for a timestamp, constant of TimestampKind; for an interval, constant of its resolution

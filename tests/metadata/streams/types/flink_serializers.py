@@ -12,9 +12,37 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from spark_ckpt.metadata.streams.types.accumulators import (
+    ExternalSerializer,
+    LinkedListSerializer,
+    ListViewSerializer,
+    MapViewSerializer,
+    NullAwareMapSerializer,
+    RawValueSerializer,
+    SortedMapSerializer,
+)
+from spark_ckpt.metadata.streams.types.arrays import (
+    BOOLEANS,
+    CHARS,
+    DOUBLES,
+    FLOATS,
+    INTS,
+    LONGS,
+    SHORTS,
+    STRINGS,
+)
 from spark_ckpt.metadata.streams.types.avro import AvroSerializer
 from spark_ckpt.metadata.streams.types.base import Serializer
 from spark_ckpt.metadata.streams.types.big_numbers import BIG_DECIMAL, BIG_INTEGER
+from spark_ckpt.metadata.streams.types.cep import (
+    DEWEY_NUMBER,
+    EVENT_ID,
+    LockableSerializer,
+    NFAStateSerializer,
+    NodeIdSerializer,
+    SharedBufferEdgeSerializer,
+    SharedBufferNodeSerializer,
+)
 from spark_ckpt.metadata.streams.types.composites import (
     ListSerializer,
     MapSerializer,
@@ -33,9 +61,13 @@ from spark_ckpt.metadata.streams.types.primitives import (
     CHAR,
     DOUBLE,
     FLOAT,
+    GLOBAL_WINDOW,
     INT,
     LONG,
     SHORT,
+    SQL_COUNT_WINDOW,
+    SQL_NULL,
+    SQL_TIME_WINDOW,
     TIME_WINDOW,
     VOID_NAMESPACE,
 )
@@ -59,12 +91,19 @@ from spark_ckpt.metadata.streams.types.times import (
     SQL_TIMESTAMP,
 )
 from spark_ckpt.metadata.streams.values import (
+    ComputationState,
+    CountWindow,
+    EventId,
     Instant,
     LocalDate,
     LocalDateTime,
     LocalTime,
+    Lockable,
+    NFAState,
+    NodeId,
     Row,
     RowData,
+    SharedBufferEdge,
     SqlTimestamp,
     Timer,
     Timestamp,
@@ -259,6 +298,18 @@ IN_PYTHON: dict[str, tuple[Serializer, tuple[Any, ...]]] = {
     ),
     "void": (VOID_NAMESPACE, (None,)),
     "timewindow": (TIME_WINDOW, (TimeWindow(-1000, 1000),)),
+    "sql timewindow": (SQL_TIME_WINDOW, (TimeWindow(-1000, 1000),)),
+    "sql countwindow": (SQL_COUNT_WINDOW, (CountWindow(7),)),
+    "sql null": (SQL_NULL, (None,)),
+    "globalwindow": (GLOBAL_WINDOW, (None,)),
+    "boolean[]": (BOOLEANS, ((True, False),)),
+    "short[]": (SHORTS, ((1, -2),)),
+    "int[]": (INTS, ((1, -2), ())),
+    "long[]": (LONGS, ((1 << 40, -2),)),
+    "float[]": (FLOATS, ((1.5, -2.5),)),
+    "double[]": (DOUBLES, ((1.5, -2.5),)),
+    "char[]": (CHARS, (("a", "€"),)),
+    "string[]": (STRINGS, (("hä", None, ""),)),
     "stringdata": (STRING_DATA, ("hä",)),
     "timestampdata(3)": (TimestampDataSerializer(3), (Timestamp(1234),)),
     "timestampdata(6)": (TimestampDataSerializer(6), (Timestamp(-1, 567_000),)),
@@ -386,6 +437,20 @@ NESTED_TYPES = {
 """Logical types with nested ones, by their name in the dump."""
 
 LONG_TEXT = "a longer string"
+EVENT = EventId(1, 1000)
+NODE = NodeId(EVENT, "first:0")
+OF_NODE = NodeIdSerializer((EVENT_ID,))
+OF_EDGE = SharedBufferEdgeSerializer((OF_NODE, DEWEY_NUMBER))
+RAW_TEXT = LogicalType("RAW", class_name="java.lang.String", raw=STRING)
+VIEW = LogicalType("RAW", class_name="org.apache.flink.table.api.dataview.MapView", raw=SQL_NULL)
+ACCUMULATOR = RowDataSerializer(
+    (
+        RAW_TEXT,
+        LogicalType("STRUCTURED_TYPE", children=(BIGINT, VIEW), names=("amount", "view"), class_name=f"{OWN}$Order"),
+        VIEW,
+        array(replace(RAW_TEXT, raw=None)),
+    )
+)
 READ_ONLY: dict[str, tuple[Serializer, tuple[Any, ...]]] = {
     **{f"type {name}": (RowDataSerializer((logical_type,)), ()) for name, logical_type in NESTED_TYPES.items()},
     "rowdata<arrays of numbers>": (
@@ -466,6 +531,47 @@ READ_ONLY: dict[str, tuple[Serializer, tuple[Any, ...]]] = {
         MapDataSerializer(LogicalType("INTEGER"), BIGINT),
         (((7, 1), (8, None)), ()),
     ),
+    "external<string>": (ExternalSerializer((STRING_DATA,)), ("hä",)),
+    "external<row>": (
+        ExternalSerializer((RowDataSerializer((BIGINT, array(VARCHAR))),)),
+        (RowData(0, (1, ("a", None))), RowData(0, (None, None))),
+    ),
+    "external<timestamp>": (
+        ExternalSerializer((TimestampDataSerializer(6),)),
+        (Timestamp(1_709_168_520_000),),
+    ),
+    "raw<string>": (RawValueSerializer((STRING,)), ("hä",)),
+    "mapview<string,long>": (MapViewSerializer((MapSerializer((STRING, LONG)),)), ((("x", 7),),)),
+    "listview<long>": (ListViewSerializer((ListSerializer((LONG,)),)), ((1, 2),)),
+    "nullawaremap<string,long>": (NullAwareMapSerializer((STRING, LONG)), (((None, 1), ("x", None)),)),
+    "linkedlist<long>": (LinkedListSerializer((LONG,)), ((1, None, 3, 4, 5, 6, 7, 8, None), ())),
+    "linkedlist<long> without nulls": (LinkedListSerializer((LONG,), has_nulls=False), ((1, 2),)),
+    "sortedmap<long,string>": (SortedMapSerializer((LONG, STRING)), (((1, "a"), (2, "b"), (3, None)),)),
+    "rowdata<accumulator>": (
+        ACCUMULATOR,
+        (RowData(0, (LONG_TEXT, RowData(0, (5, None)), None, None)), RowData(0, (None,) * 4)),
+    ),
+    "deweynumber": (DEWEY_NUMBER, ((1, 0, 2),)),
+    "eventid": (EVENT_ID, (EVENT,)),
+    "nodeid": (OF_NODE, (NODE, None)),
+    "sharedbufferedge": (OF_EDGE, (SharedBufferEdge(NODE, (1, 0, 2)),)),
+    "sharedbuffernode": (
+        SharedBufferNodeSerializer((OF_EDGE,)),
+        ((Lockable(0, SharedBufferEdge(NODE, (1, 0, 2))), Lockable(0, SharedBufferEdge(None, (1, 0, 2)))),),
+    ),
+    "lockable<string>": (LockableSerializer((STRING,)), (Lockable(2, "hä"),)),
+    "nfastate": (
+        NFAStateSerializer((DEWEY_NUMBER, OF_NODE, EVENT_ID)),
+        (
+            NFAState(
+                (
+                    ComputationState("start", None, (1,), -1, -1, None),
+                    ComputationState("next", NODE, (1, 0, 2), 1000, 2000, EVENT),
+                ),
+                (),
+            ),
+        ),
+    ),
     "avro": (
         AvroSerializer.of("org.apache.avro.generic.GenericRecord", AVRO_SCHEMA),
         tuple(
@@ -481,6 +587,7 @@ READ_ONLY: dict[str, tuple[Serializer, tuple[Any, ...]]] = {
 """Serializers whose values are read only, and their values, by their name in the dump."""
 
 UNKNOWN = {
+    "raw<kryo>": "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot",
     "kryo": "org.apache.flink.api.java.typeutils.runtime.kryo.KryoSerializerSnapshot",
     "type DISTINCT": "org.apache.flink.table.types.logical.DistinctType",
 }

@@ -145,7 +145,7 @@ def test_nested_values_are_those_of_flink(name: str) -> None:
     assert found == serializer
     assert snapshot_of(found) == flink.snapshot
     assert serializer.snapshot_class == flink.class_name
-    assert not serializer.has_fixed_length
+    assert serializer.has_fixed_length == (flink.length != -1)
     assert len(values) == len(flink.values)
     for ours, flinks in zip(values, flink.values, strict=True):
         assert bare(value(found, flinks.content)) == ours
@@ -242,8 +242,9 @@ def test_a_schema_that_refers_to_itself_is_opaque() -> None:
 HASHED = {
     name: (serializer, values)
     for name, (serializer, values) in IN_PYTHON.items()
-    if name not in ("bytes", "void", "timewindow", "stringdata", "enum")
-    and not name.startswith(("list", "map", "timer", "timestampdata", "decimaldata", "type", "pojo"))
+    if name not in ("bytes", "void", "timewindow", "globalwindow", "stringdata", "enum")
+    and not name.endswith("[]")
+    and not name.startswith(("sql ", "list", "map", "timer", "timestampdata", "decimaldata", "type", "pojo"))
 }
 
 

@@ -13,6 +13,7 @@ package io.github.sparkckpt.flinkcheck;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.lang.reflect.Array;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.ByteBuffer;
@@ -24,10 +25,14 @@ import java.time.LocalTime;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
+import java.util.LinkedList;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.avro.Schema;
 import org.apache.avro.generic.GenericData;
@@ -59,10 +64,28 @@ import org.apache.flink.api.common.typeutils.base.SqlDateSerializer;
 import org.apache.flink.api.common.typeutils.base.SqlTimeSerializer;
 import org.apache.flink.api.common.typeutils.base.SqlTimestampSerializer;
 import org.apache.flink.api.common.typeutils.base.StringSerializer;
+import org.apache.flink.api.common.typeutils.base.array.BooleanPrimitiveArraySerializer;
 import org.apache.flink.api.common.typeutils.base.array.BytePrimitiveArraySerializer;
+import org.apache.flink.api.common.typeutils.base.array.CharPrimitiveArraySerializer;
+import org.apache.flink.api.common.typeutils.base.array.DoublePrimitiveArraySerializer;
+import org.apache.flink.api.common.typeutils.base.array.FloatPrimitiveArraySerializer;
+import org.apache.flink.api.common.typeutils.base.array.IntPrimitiveArraySerializer;
+import org.apache.flink.api.common.typeutils.base.array.LongPrimitiveArraySerializer;
+import org.apache.flink.api.common.typeutils.base.array.ShortPrimitiveArraySerializer;
+import org.apache.flink.api.common.typeutils.base.array.StringArraySerializer;
 import org.apache.flink.api.java.tuple.Tuple2;
 import org.apache.flink.api.java.typeutils.runtime.NullableSerializer;
 import org.apache.flink.api.java.typeutils.runtime.RowSerializer;
+import org.apache.flink.cep.nfa.ComputationState;
+import org.apache.flink.cep.nfa.DeweyNumber;
+import org.apache.flink.cep.nfa.NFAState;
+import org.apache.flink.cep.nfa.NFAStateSerializer;
+import org.apache.flink.cep.nfa.sharedbuffer.EventId;
+import org.apache.flink.cep.nfa.sharedbuffer.Lockable;
+import org.apache.flink.cep.nfa.sharedbuffer.NodeId;
+import org.apache.flink.cep.nfa.sharedbuffer.SharedBufferEdge;
+import org.apache.flink.cep.nfa.sharedbuffer.SharedBufferNode;
+import org.apache.flink.cep.nfa.sharedbuffer.SharedBufferNodeSerializer;
 import org.apache.flink.core.memory.DataOutputViewStreamWrapper;
 import org.apache.flink.formats.avro.typeutils.AvroSerializer;
 import org.apache.flink.runtime.state.KeyGroupRangeAssignment;
@@ -71,19 +94,33 @@ import org.apache.flink.runtime.state.VoidNamespaceSerializer;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.flink.streaming.api.operators.TimerHeapInternalTimer;
 import org.apache.flink.streaming.api.operators.TimerSerializer;
+import org.apache.flink.streaming.api.windowing.windows.GlobalWindow;
 import org.apache.flink.streaming.api.windowing.windows.TimeWindow;
+import org.apache.flink.table.api.DataTypes;
+import org.apache.flink.table.api.dataview.ListView;
+import org.apache.flink.table.api.dataview.MapView;
 import org.apache.flink.table.catalog.ObjectIdentifier;
 import org.apache.flink.table.data.DecimalData;
 import org.apache.flink.table.data.GenericArrayData;
 import org.apache.flink.table.data.GenericMapData;
 import org.apache.flink.table.data.GenericRowData;
+import org.apache.flink.table.data.RawValueData;
 import org.apache.flink.table.data.StringData;
 import org.apache.flink.table.data.TimestampData;
+import org.apache.flink.table.dataview.ListViewSerializer;
+import org.apache.flink.table.dataview.MapViewSerializer;
+import org.apache.flink.table.dataview.NullAwareMapSerializer;
+import org.apache.flink.table.dataview.NullSerializer;
+import org.apache.flink.table.runtime.operators.window.CountWindow;
 import org.apache.flink.table.runtime.typeutils.ArrayDataSerializer;
 import org.apache.flink.table.runtime.typeutils.BinaryRowDataSerializer;
 import org.apache.flink.table.runtime.typeutils.DecimalDataSerializer;
+import org.apache.flink.table.runtime.typeutils.ExternalSerializer;
+import org.apache.flink.table.runtime.typeutils.LinkedListSerializer;
 import org.apache.flink.table.runtime.typeutils.MapDataSerializer;
+import org.apache.flink.table.runtime.typeutils.RawValueDataSerializer;
 import org.apache.flink.table.runtime.typeutils.RowDataSerializer;
+import org.apache.flink.table.runtime.typeutils.SortedMapSerializer;
 import org.apache.flink.table.runtime.typeutils.StringDataSerializer;
 import org.apache.flink.table.runtime.typeutils.TimestampDataSerializer;
 import org.apache.flink.table.types.logical.ArrayType;
@@ -92,8 +129,8 @@ import org.apache.flink.table.types.logical.BinaryType;
 import org.apache.flink.table.types.logical.BooleanType;
 import org.apache.flink.table.types.logical.CharType;
 import org.apache.flink.table.types.logical.DateType;
-import org.apache.flink.table.types.logical.DayTimeIntervalType;
 import org.apache.flink.table.types.logical.DayTimeIntervalType.DayTimeResolution;
+import org.apache.flink.table.types.logical.DayTimeIntervalType;
 import org.apache.flink.table.types.logical.DecimalType;
 import org.apache.flink.table.types.logical.DistinctType;
 import org.apache.flink.table.types.logical.DoubleType;
@@ -103,16 +140,18 @@ import org.apache.flink.table.types.logical.LocalZonedTimestampType;
 import org.apache.flink.table.types.logical.LogicalType;
 import org.apache.flink.table.types.logical.MapType;
 import org.apache.flink.table.types.logical.MultisetType;
+import org.apache.flink.table.types.logical.RawType;
 import org.apache.flink.table.types.logical.RowType;
 import org.apache.flink.table.types.logical.SmallIntType;
+import org.apache.flink.table.types.logical.StructuredType;
 import org.apache.flink.table.types.logical.TimeType;
 import org.apache.flink.table.types.logical.TimestampKind;
 import org.apache.flink.table.types.logical.TimestampType;
 import org.apache.flink.table.types.logical.TinyIntType;
 import org.apache.flink.table.types.logical.VarBinaryType;
 import org.apache.flink.table.types.logical.VarCharType;
-import org.apache.flink.table.types.logical.YearMonthIntervalType;
 import org.apache.flink.table.types.logical.YearMonthIntervalType.YearMonthResolution;
+import org.apache.flink.table.types.logical.YearMonthIntervalType;
 import org.apache.flink.types.Row;
 import org.apache.flink.types.RowKind;
 
@@ -174,6 +213,10 @@ public final class FlinkSerializers {
         nestedRows();
         nestedData();
         avro();
+        windows();
+        arrays();
+        accumulators();
+        patterns();
         out.flush();
     }
 
@@ -479,6 +522,121 @@ public final class FlinkSerializers {
         dump("avro", new AvroSerializer<>(GenericRecord.class, schema), record, other);
     }
 
+    private static void windows() throws IOException {
+        dump(
+                "sql timewindow",
+                new org.apache.flink.table.runtime.operators.window.TimeWindow.Serializer(),
+                new org.apache.flink.table.runtime.operators.window.TimeWindow(-1000, 1000));
+        dump("sql countwindow", new CountWindow.Serializer(), new CountWindow(7));
+        dumpValues("globalwindow", new GlobalWindow.Serializer(), GlobalWindow.get());
+    }
+
+    private static void arrays() throws IOException {
+        dumpValues("boolean[]", BooleanPrimitiveArraySerializer.INSTANCE, (Object) new boolean[] {true, false});
+        dumpValues("short[]", ShortPrimitiveArraySerializer.INSTANCE, (Object) new short[] {1, -2});
+        dumpValues("int[]", IntPrimitiveArraySerializer.INSTANCE, (Object) new int[] {1, -2}, new int[0]);
+        dumpValues("long[]", LongPrimitiveArraySerializer.INSTANCE, (Object) new long[] {1L << 40, -2});
+        dumpValues("float[]", FloatPrimitiveArraySerializer.INSTANCE, (Object) new float[] {1.5f, -2.5f});
+        dumpValues("double[]", DoublePrimitiveArraySerializer.INSTANCE, (Object) new double[] {1.5, -2.5});
+        dumpValues("char[]", CharPrimitiveArraySerializer.INSTANCE, (Object) new char[] {'a', '\u20ac'});
+        dumpValues("string[]", StringArraySerializer.INSTANCE, (Object) new String[] {"h\u00e4", null, ""});
+    }
+
+    private static void accumulators() throws IOException {
+        dumpValues("sql null", NullSerializer.INSTANCE, (Object) null);
+        dumpValues("external<string>", ExternalSerializer.of(DataTypes.STRING()), "h\u00e4");
+        dumpValues(
+                "external<row>",
+                ExternalSerializer.of(DataTypes.ROW(
+                        DataTypes.FIELD("id", DataTypes.BIGINT()),
+                        DataTypes.FIELD("names", DataTypes.ARRAY(DataTypes.STRING())))),
+                Row.of(1L, new String[] {"a", null}),
+                Row.of(null, null));
+        dumpValues(
+                "external<timestamp>",
+                ExternalSerializer.of(DataTypes.TIMESTAMP(6)),
+                LocalDateTime.of(2024, 2, 29, 1, 2));
+        dumpValues(
+                "raw<string>",
+                new RawValueDataSerializer<>(StringSerializer.INSTANCE),
+                RawValueData.fromObject("h\u00e4"));
+        dumpValues(
+                "raw<kryo>",
+                new RawValueDataSerializer<>(serializer(TypeInformation.of(UUID.class))),
+                RawValueData.fromBytes(new byte[] {1, 2}));
+        MapView<String, Long> mapView = new MapView<>();
+        mapView.setMap(Map.of("x", 7L));
+        MapSerializer<String, Long> map = new MapSerializer<>(StringSerializer.INSTANCE, LongSerializer.INSTANCE);
+        dumpValues("mapview<string,long>", new MapViewSerializer<>(map), mapView);
+        ListView<Long> listView = new ListView<>();
+        listView.setList(List.of(1L, 2L));
+        dumpValues("listview<long>", new ListViewSerializer<>(new ListSerializer<>(LongSerializer.INSTANCE)), listView);
+        Map<String, Long> nulls = new LinkedHashMap<>();
+        nulls.put(null, 1L);
+        nulls.put("x", null);
+        dumpValues(
+                "nullawaremap<string,long>",
+                new NullAwareMapSerializer<>(StringSerializer.INSTANCE, LongSerializer.INSTANCE),
+                nulls);
+        dumpValues(
+                "linkedlist<long>",
+                new LinkedListSerializer<>(LongSerializer.INSTANCE),
+                new LinkedList<>(Arrays.asList(1L, null, 3L, 4L, 5L, 6L, 7L, 8L, null)),
+                new LinkedList<Long>());
+        dumpValues(
+                "linkedlist<long> without nulls",
+                new LinkedListSerializer<>(LongSerializer.INSTANCE, false),
+                new LinkedList<>(List.of(1L, 2L)));
+        TreeMap<Long, String> sorted = new TreeMap<>(Map.of(2L, "b", 1L, "a"));
+        sorted.put(3L, null);
+        dumpValues(
+                "sortedmap<long,string>",
+                new SortedMapSerializer<>(
+                        Comparator.<Long>naturalOrder(), LongSerializer.INSTANCE, StringSerializer.INSTANCE),
+                sorted);
+        LogicalType raw = new RawType<>(String.class, StringSerializer.INSTANCE);
+        LogicalType view = new RawType<>(MapView.class, (TypeSerializer) NullSerializer.INSTANCE);
+        LogicalType structured = StructuredType.newBuilder(Order.class)
+                .attributes(List.of(
+                        new StructuredType.StructuredAttribute("amount", new BigIntType()),
+                        new StructuredType.StructuredAttribute("view", view)))
+                .build();
+        RowDataSerializer accumulator = new RowDataSerializer(raw, structured, view, new ArrayType(raw));
+        dump(
+                "rowdata<accumulator>",
+                accumulator,
+                binary(
+                        accumulator,
+                        RawValueData.fromObject("a longer string"),
+                        GenericRowData.of(5L, RawValueData.fromObject(mapView)),
+                        RawValueData.fromObject(mapView),
+                        null),
+                binary(accumulator, null, null, null, null));
+    }
+
+    private static void patterns() throws IOException {
+        EventId event = new EventId(1, 1000L);
+        NodeId node = new NodeId(event, "first:0");
+        DeweyNumber version = DeweyNumber.fromString("1.0.2");
+        SharedBufferEdge edge = new SharedBufferEdge(node, version);
+        SharedBufferNode links = new SharedBufferNode();
+        links.addEdge(edge);
+        links.addEdge(new SharedBufferEdge(null, version));
+        dumpValues("deweynumber", DeweyNumber.DeweyNumberSerializer.INSTANCE, version);
+        dumpValues("eventid", EventId.EventIdSerializer.INSTANCE, event);
+        dumpValues("nodeid", new NodeId.NodeIdSerializer(), node, null);
+        dumpValues("sharedbufferedge", new SharedBufferEdge.SharedBufferEdgeSerializer(), edge);
+        dumpValues("sharedbuffernode", new SharedBufferNodeSerializer(), links);
+        dumpValues(
+                "lockable<string>",
+                new Lockable.LockableTypeSerializer<>(StringSerializer.INSTANCE),
+                new Lockable<>("h\u00e4", 2));
+        Queue<ComputationState> partial = new LinkedList<>(List.of(
+                ComputationState.createStartState("start"),
+                ComputationState.createState("next", node, version, 1000L, 2000L, event)));
+        dumpValues("nfastate", new NFAStateSerializer(), new NFAState(partial, new LinkedList<>()));
+    }
+
     private static final String AVRO_SCHEMA =
             """
             {"type": "record", "name": "Everything", "namespace": "com.example", "fields": [
@@ -591,8 +749,18 @@ public final class FlinkSerializers {
         return type.createSerializer(new SerializerConfigImpl());
     }
 
-    @SuppressWarnings("unchecked")
     private static void dump(String name, TypeSerializer<?> serializer, Object... values) throws IOException {
+        dump(name, true, serializer, values);
+    }
+
+    /** Dumps values that are no keys: their hash may differ from one instance to the next. */
+    private static void dumpValues(String name, TypeSerializer<?> serializer, Object... values) throws IOException {
+        dump(name, false, serializer, values);
+    }
+
+    @SuppressWarnings("unchecked")
+    private static void dump(String name, boolean areKeys, TypeSerializer<?> serializer, Object... values)
+            throws IOException {
         TypeSerializerSnapshot<?> snapshot = serializer.snapshotConfiguration();
         Map<String, Object> line = new LinkedHashMap<>();
         line.put("name", name);
@@ -606,7 +774,8 @@ public final class FlinkSerializers {
             Map<String, Object> described = new LinkedHashMap<>();
             described.put("text", text(value));
             described.put("bytes", written(view -> ((TypeSerializer<Object>) serializer).serialize(value, view)));
-            boolean isKey = value != null
+            boolean isKey = areKeys
+                    && value != null
                     && !(value instanceof byte[] || value instanceof Enum<?> || value instanceof Order);
             described.put("hash", isKey ? value.hashCode() : null);
             described.put(
@@ -620,6 +789,12 @@ public final class FlinkSerializers {
     private static String text(Object value) {
         if (value instanceof byte[] bytes) {
             return HEX.formatHex(bytes);
+        }
+        if (value != null && value.getClass().isArray()) {
+            return value.getClass().getComponentType() + " " + Array.getLength(value);
+        }
+        if (value instanceof MapView<?, ?> || value instanceof ListView<?> || value instanceof RawValueData<?>) {
+            return value.getClass().getSimpleName();
         }
         return value instanceof Order order ? "Order " + order.name : String.valueOf(value);
     }
