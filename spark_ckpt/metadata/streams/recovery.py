@@ -12,7 +12,7 @@ bytes in a snapshot that look like a state can cause, the whole header is search
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import TypeVar
@@ -36,9 +36,12 @@ _LONGEST_NAME = 1024
 _MOST_STATES = 4096
 _PRINTABLE = ord(" ")
 _STATE = re.compile(
-    # After the name: kind, options, and with KEYED_STATE_TYPE the name of the option.
-    rb"\x00\x00\x00[\x00-\x04](?:\x00{4}|\x00\x00\x00[\x01-\x08]\x00[\x01-\x40][A-Z_]{1,64})",
+    # After the name: kind and options of a state, or kind and serializer of a queue, which has no options.
+    rb"\x00\x00\x00[\x00\x04]\x00\x00\x00[\x01-\x08]\x00[\x01-\x40][A-Z_]{1,64}"
+    rb"|\x00\x00\x00\x03\x00{4}\x00\x00\x00\x01\x00\x10VALUE_SERIALIZER"
 )
+_CLASS = re.compile(rb"(?:[A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*")
+_LAST_VERSION = 1000
 _SERIALIZER = re.compile(rb"\x00[\x10\x14](?:VALUE|NAMESPACE)_SERIALIZER\x00\x00\x00\x02")
 
 
@@ -97,14 +100,14 @@ class HeaderSearch:
         self._content = content
         self._path = path
         self._attempts = 0
-        is_control = np.frombuffer(content, np.uint8) < _PRINTABLE
-        # For each byte, the first one from it on that no name has.
-        where = np.where(is_control, np.arange(len(content)), len(content))
-        self._controls = np.minimum.accumulate(where[::-1])[::-1]
         states = islice(_STATE.finditer(content), _MOST_STATES)
         self._states = frozenset(at for found in states for at in self._names_before(found.start()))
         serializers = [found.start() for found in _SERIALIZER.finditer(content)]
         self._bounds = sorted({*self._states, *serializers, len(content)})
+        self._names, snapshots = self._places()
+        # After that of the keys, the number of states comes before the name of the first.
+        counts = [at - 2 for at in self._states if at > 1]
+        self._snapshots = sorted({*snapshots, *counts, *self._bounds})
 
     def one_by_one(
         self, first: Callable[[GuidedInput], tuple[_First, int]], each: Callable[[GuidedInput], _Item]
@@ -191,24 +194,35 @@ class HeaderSearch:
         except FormatError:
             return
 
-    def _candidates(self, position: int, is_bounded: bool) -> Iterator[int]:
-        """Possible ends of a snapshot: the end of the header, and places where a name follows, as after each one; after
-        that of the keys, the number of states comes before the name of the first.
+    def _candidates(self, position: int, is_bounded: bool) -> Sequence[int]:
+        """Possible ends of a snapshot.
 
         Args:
             position: first possible end.
             is_bounded: True to stop where the next serializer or state begins.
         """
-        end = len(self._content)
-        if is_bounded:
-            end = self._bounds[min(bisect_left(self._bounds, position), len(self._bounds) - 1)]
-        for at in range(position, min(end + 1, len(self._content) - 2)):
-            if self._is_name(at) or self._is_name(at + 2):
-                yield at
-        if position <= end == len(self._content):
-            yield end
+        if not is_bounded:
+            return self._names[bisect_left(self._names, position) :]
+        last = self._bounds[min(bisect_left(self._bounds, position), len(self._bounds) - 1)]
+        return self._snapshots[bisect_left(self._snapshots, position) : bisect_right(self._snapshots, last)]
 
-    def _is_name(self, at: int) -> bool:
-        content = self._content
-        length = int.from_bytes(content[at : at + 2], "big")
-        return 0 < length <= len(content) - at - 2 and self._controls[at + 2] >= at + 2 + length
+    def _places(self) -> tuple[list[int], list[int]]:
+        """Places where a name begins, or the number of states before one, and those of them where a snapshot does."""
+        content, size = self._content, len(self._content)
+        octets = np.frombuffer(content, np.uint8).astype(np.int64)
+        places = np.arange(max(0, size - 2))
+        # For each byte, the first one from it on that no name has.
+        controls = np.where(octets < _PRINTABLE, np.arange(size), size)
+        controls = np.minimum.accumulate(controls[::-1])[::-1]
+        ends = places + 2 + (octets[:-2] << 8 | octets[1:-1]) if size > 2 else places
+        is_name = (ends > places + 2) & (ends <= size) & (controls[2:] >= ends)
+        names = places[is_name].tolist()
+        snapshots = [at for at, end in zip(names, ends[is_name].tolist(), strict=True) if _is_class(content, at, end)]
+        return sorted({*names, *(at - 2 for at in names if at > 1), size}), snapshots
+
+
+def _is_class(content: bytes, start: int, end: int) -> bool:
+    """True if a name is that of a class, with a version of a snapshot behind it."""
+    if end - start > _LONGEST_NAME or _CLASS.fullmatch(content, start + 2, end) is None:
+        return False
+    return 0 < int.from_bytes(content[end : end + _VERSION_BYTES], "big") <= _LAST_VERSION
