@@ -23,6 +23,8 @@ _log = logging.getLogger(__name__)
 _MOST_OPEN = 16
 """Sources that stay open between the reading of their headers and of their rows."""
 
+_RAW = "raw keyed state, such as timers of a job with timers on the heap beside RocksDB"
+
 
 @dataclass(frozen=True, slots=True)
 class FlinkState:
@@ -73,12 +75,37 @@ class FlinkCatalog:
 
     @property
     def operators(self) -> list[m.OperatorState]:
-        """Operators with keyed state."""
+        """Operators with keyed state, raw keyed state included."""
         return [
             operator
             for operator in self.metadata.operator_states
-            if any(subtask.managed_keyed_state is not None for subtask in operator.subtask_states.values())
+            if any(
+                subtask.managed_keyed_state is not None or subtask.raw_keyed_state is not None
+                for subtask in operator.subtask_states.values()
+            )
         ]
+
+    def unread(self, operator: m.OperatorState) -> tuple[str, ...]:
+        """What `states` does not list of an operator's keyed state, and why.
+
+        Raises:
+            UnsupportedFlinkStateError, StateStreamFormatError, RocksDbFormatError, StorageError: as in `states`.
+        """
+        found = [reason for reason in map(self._unlisted, self._places(operator.operator_id)) if reason is not None]
+        subtasks = operator.subtask_states.values()
+        if any(subtask.raw_keyed_state is not None for subtask in subtasks):
+            found.append(_RAW)
+        if any(_has_changelog(subtask.managed_keyed_state) for subtask in subtasks):
+            found.append("changes in a changelog, since the state here was written")
+        return tuple(dict.fromkeys(found))
+
+    def _unlisted(self, place: _Place) -> str | None:
+        """The states of a handle without a name, and why they have none; None if all have one."""
+        header, _ = self._header(place)
+        if header.is_complete or header.unknown is None:
+            return None
+        missing = "states" if header.count is None else f"{header.count - len(header.states)} of {header.count} states"
+        return f"{missing} behind the unknown serializer {header.unknown.class_name}, whose end cannot be found"
 
     def states(self, operator_id: bytes | None = None) -> tuple[FlinkState, ...]:
         """Keyed states, of one operator or of all.
@@ -106,20 +133,29 @@ class FlinkCatalog:
 
         Raises:
             StateNotFoundError: no such operator or state, or one must be selected.
+            UnsupportedFlinkStateError: it may be a state that `states` does not list.
             UnsupportedFlinkStateError, StateStreamFormatError, RocksDbFormatError, StorageError: as in `states`.
         """
         operator_id = None if operator is None else self._operator(str(operator)).operator_id
         states = self.states(operator_id)
         matching = [state for state in states if name in (None, state.name)]
-        if len(matching) == 1:
+        hidden = self._hidden(operator_id)
+        if len(matching) == 1 and (hidden is None or (name is not None and operator_id is not None)):
             return matching[0]
+        if hidden is not None and len(matching) < 2:
+            # A state without a name may be the one that is meant.
+            place, reason = hidden
+            if matching:
+                what = "choose an operator and a state"
+            else:
+                what = "no other states" if name is None else f"no state {name!r} among the others"
+            raise UnsupportedFlinkStateError(_operator_title(place.operator), f"{reason}; {what}")
         if name is None:
             reason = "choose a state" if matching else "no keyed state"
         elif matching:
             reason = f"several operators have a state {name!r}: choose an operator"
         else:
             reason = f"no state {name!r}"
-            self._require_complete(operator_id)
         raise StateNotFoundError(self.location, reason, [f"{state.name} of {self._title(state)}" for state in states])
 
     def sources(self, state: FlinkState) -> Iterator[tuple[int, int, KeyedSource]]:
@@ -156,16 +192,17 @@ class FlinkCatalog:
             name = _operator_title(operator)
             for subtask in operator.subtask_states.values():
                 keyed = subtask.managed_keyed_state
-                if isinstance(keyed, m.ChangelogStateBackendHandle) and keyed.non_materialized_state_handles:
+                if _has_changelog(keyed):
                     reason = "part of its state is in a changelog, whose changes cannot be read"
                     raise UnsupportedFlinkStateError(name, f"{reason}; take a canonical savepoint")
                 if subtask.raw_keyed_state is not None:
-                    reason = "it has raw keyed state, such as timers of a job with timers on the heap beside RocksDB"
+                    reason = f"it has {_RAW}"
                     raise UnsupportedFlinkStateError(name, f"{reason}; take a canonical savepoint")
                 if subtask.input_channel_state or subtask.result_subpartition_state:
                     reason = "the checkpoint is unaligned and holds records on their way to it"
                     raise UnsupportedFlinkStateError(name, f"{reason}; take a savepoint")
-        self._require_complete(None)
+        if (hidden := self._hidden(None)) is not None:
+            raise UnsupportedFlinkStateError(_operator_title(hidden[0].operator), hidden[1])
 
     def _operator(self, text: str) -> m.OperatorState:
         found = [each for each in self.operators if text in (each.operator_id.hex(), each.uid, each.name)]
@@ -177,12 +214,12 @@ class FlinkCatalog:
     def _title(self, state: FlinkState) -> str:
         return next(_operator_title(each) for each in self.operators if each.operator_id == state.operator_id)
 
-    def _require_complete(self, operator_id: bytes | None) -> None:
+    def _hidden(self, operator_id: bytes | None) -> tuple[_Place, str] | None:
+        """The first handle with states without names, and their description."""
         for place in self._places(operator_id):
-            header, _ = self._header(place)
-            if not header.is_complete and header.unknown is not None:
-                reason = f"the states behind the unknown serializer {header.unknown.class_name} have no names"
-                raise UnsupportedFlinkStateError(place.operator.operator_id.hex(), reason)
+            if (reason := self._unlisted(place)) is not None:
+                return place, reason
+        return None
 
     def _places(self, operator_id: bytes | None) -> Iterator[_Place]:
         for operator in self.operators:
@@ -238,6 +275,10 @@ class FlinkCatalog:
             yield source
         finally:
             source.close()
+
+
+def _has_changelog(handle: m.KeyedStateHandle | None) -> bool:
+    return isinstance(handle, m.ChangelogStateBackendHandle) and bool(handle.non_materialized_state_handles)
 
 
 def _first_key_group(handle: KeyedHandle) -> int:

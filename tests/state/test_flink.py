@@ -135,6 +135,34 @@ def test_states_without_names_are_not_missing(name: str, tmp_path: Path) -> None
         read_flink_state(vector.metadata, vector.files, state="instant")
 
 
+@pytest.mark.parametrize("name", ["unknown-heap", "unknown-full"])
+def test_operators_with_states_without_names_say_so(name: str, tmp_path: Path) -> None:
+    vector = with_unknown_end(with_unknown_class(backend(name), tmp_path))
+    catalog = FlinkCatalog("place", vector.metadata, vector.files)
+    (operator,) = catalog.operators
+    (reason,) = catalog.unread(operator)
+    count = len(list_flink_states(*whole(name)))
+    hidden = count - len(catalog.states())
+    assert hidden > 0
+    assert reason.startswith(f"{hidden} of {count} states behind the unknown serializer ")
+
+
+@pytest.mark.parametrize("name", ["unknown-heap", "unknown-full"])
+def test_no_state_is_chosen_beside_states_without_names(name: str, tmp_path: Path) -> None:
+    """Another operator may have a state of this name."""
+    vector = with_unknown_end(with_unknown_class(backend(name), tmp_path))
+    (hidden,) = vector.metadata.operator_states
+    other = job("f120-heap-p1-file")
+    both = replace(other.metadata, operator_states=(*other.metadata.operator_states, hidden))
+    files = StateFiles(f"{other.directory}/_metadata", allow_outside=True)
+    names = {state.name: state.operator_id.hex() for state in list_flink_states(both, files)}
+    found = read_flink_state(both, files, state="counts", operator=names["counts"])
+    assert found.to_arrow().num_rows > 0
+    for operator, state in ((None, "counts"), (hidden.operator_id.hex(), None), (hidden.operator_id.hex(), "counts")):
+        with pytest.raises(UnsupportedFlinkStateError, match="behind the unknown serializer"):
+            read_flink_state(both, files, state=state, operator=operator)
+
+
 def test_a_changelog_is_named() -> None:
     vector = job("f120-changelog-fs-heap-p1")
 

@@ -129,6 +129,7 @@ class FlinkStateResult(Result):
                     "max_parallelism": operator.max_parallelism,
                     "state_bytes": operator.state_size,
                     "states": [_flink_state(state) for state in self._of(operator)],
+                    "unread": [*self.catalog.unread(operator)],
                 }
                 for operator in self.catalog.operators
             ],
@@ -149,6 +150,8 @@ class FlinkStateResult(Result):
                 split = state.columns.identity
                 types = f"({', '.join(fields[:split])}) -> ({', '.join(fields[split:])})"
                 branch.add(Text(plain(f"{state.name} {state.kind}: {types}")))
+            for unread in self.catalog.unread(operator):
+                branch.add(Text(plain(f"not read: {unread}"), style="yellow"))
         yield tree
 
     def _of(self, operator: OperatorState) -> list[FlinkState]:
