@@ -18,6 +18,7 @@ from spark_ckpt.metadata.traversal import with_parts
 from spark_ckpt.state import flink
 from spark_ckpt.state.errors import StateNotFoundError, UnsupportedFlinkStateError
 from spark_ckpt.state.flink import list_flink_states, read_flink_state
+from spark_ckpt.state.flink_catalog import FlinkCatalog
 from spark_ckpt.state.flink_columns import Column, StateColumns
 from spark_ckpt.state.flink_types import arrow_type
 from tests.metadata.streams.corpus import (
@@ -141,7 +142,7 @@ def test_operators_with_states_without_names_say_so(name: str, tmp_path: Path) -
     catalog = FlinkCatalog("place", vector.metadata, vector.files)
     (operator,) = catalog.operators
     (reason,) = catalog.unread(operator)
-    count = len(list_flink_states(*whole(name)))
+    count = len(list_flink_states(backend(name).metadata, backend(name).files))
     hidden = count - len(catalog.states())
     assert hidden > 0
     assert reason.startswith(f"{hidden} of {count} states behind the unknown serializer ")
@@ -154,11 +155,12 @@ def test_no_state_is_chosen_beside_states_without_names(name: str, tmp_path: Pat
     (hidden,) = vector.metadata.operator_states
     other = job("f120-heap-p1-file")
     both = replace(other.metadata, operator_states=(*other.metadata.operator_states, hidden))
-    files = StateFiles(f"{other.directory}/_metadata", allow_outside=True)
+    files = StateFiles(other.place, [str(other.directory), str(vector.directory)])
     names = {state.name: state.operator_id.hex() for state in list_flink_states(both, files)}
-    found = read_flink_state(both, files, state="counts", operator=names["counts"])
-    assert found.to_arrow().num_rows > 0
-    for operator, state in ((None, "counts"), (hidden.operator_id.hex(), None), (hidden.operator_id.hex(), "counts")):
+    chosen = next(name for name, operator in names.items() if operator != hidden.operator_id.hex())
+    found = read_flink_state(both, files, state=chosen, operator=names[chosen])
+    assert found.state.name == chosen
+    for operator, state in ((None, chosen), (hidden.operator_id.hex(), chosen)):
         with pytest.raises(UnsupportedFlinkStateError, match="behind the unknown serializer"):
             read_flink_state(both, files, state=state, operator=operator)
 

@@ -50,11 +50,13 @@ class UnknownEndError(Exception):
 
     Attributes:
         position: the first byte at which it can end.
+        is_known: True if its class is known, but not its content.
     """
 
-    def __init__(self, position: int) -> None:
+    def __init__(self, position: int, is_known: bool) -> None:
         super().__init__(position)
         self.position = position
+        self.is_known = is_known
 
 
 class GuidedInput(StreamInput):
@@ -77,14 +79,15 @@ class GuidedInput(StreamInput):
         self.position = position
         self._ends = list(reversed(ends))
 
-    def opaque(self, class_name: str) -> Serializer:
-        """Serializer of an unknown class, whose version and content are the next bytes.
+    def opaque(self, class_name: str, *, is_known: bool = False) -> Serializer:
+        """Serializer of an unknown class, or of a known one with unknown content (`is_known`), whose version and
+        content are the next bytes.
 
         Raises:
             UnknownEndError: its end is not given.
         """
         if not self._ends:
-            raise UnknownEndError(self.position + _VERSION_BYTES)
+            raise UnknownEndError(self.position + _VERSION_BYTES, is_known)
         return OpaqueSerializer(class_name, self.raw(max(0, self._ends.pop() - self.position), "snapshot"))
 
 
@@ -151,6 +154,8 @@ class HeaderSearch:
             start = at - length - 2
             if start >= 0 and int.from_bytes(self._content[start : start + 2], "big") == length:
                 yield start
+            if self._content[start + 1] < _PRINTABLE:
+                return
 
     def sequence(
         self, readers: Sequence[Callable[[GuidedInput], _Item]], position: int, most: int
@@ -187,10 +192,11 @@ class HeaderSearch:
         try:
             yield reader(data), data.position, most
         except UnknownEndError as unknown:
-            for end in self._candidates(unknown.position, is_bounded) if most else ():
+            left = most if unknown.is_known else most - 1
+            for end in self._candidates(unknown.position, is_bounded) if left >= 0 else ():
                 if self._attempts > _MOST_ATTEMPTS:
                     return
-                yield from self._possibilities(reader, position, [*ends, end], most - 1, is_bounded=is_bounded)
+                yield from self._possibilities(reader, position, [*ends, end], left, is_bounded=is_bounded)
         except FormatError:
             return
 

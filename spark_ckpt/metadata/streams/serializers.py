@@ -135,7 +135,7 @@ def _read_snapshot(data: DataInput) -> Serializer:
         if not isinstance(data, GuidedInput):
             raise
         data.position = at
-        return data.opaque(name)
+        return data.opaque(name, is_known=True)
 
 
 class _Nested:

@@ -63,7 +63,6 @@ CASES = {
     "in a state with a time to live": (LONG, (("a", TtlSerializer((LONG, KRYO))), ("b", LONG))),
     "logical type": (LONG, (("a", DISTINCT), ("b", STRING))),
     "very many": (LONG, tuple((f"s{number}", (KRYO, DISTINCT, LONG, STRING)[number % 4]) for number in range(60))),
-    "many in one": (LONG, (("a", MapSerializer((MapSerializer((KRYO, DISTINCT)), KRYO))), ("b", STRING))),
     "in each of many": (LONG, tuple((f"s{number}", MapSerializer((KRYO, DISTINCT))) for number in range(12))),
     "several": (LONG, (("a", KRYO), ("b", DISTINCT), ("c", KRYO), ("d", LONG))),
 }
@@ -101,7 +100,7 @@ def test_the_number_of_states_is_known_without_their_names() -> None:
 def test_a_hostile_header_is_searched_in_bounds() -> None:
     """Bytes that look like states, names and classes everywhere."""
     class_name = b"\0\x09a.b.c.d.e\0\0\0\1"
-    for filler in (bytes(100_000), b"\0\1 " * 100_000, class_name * 20_000, b"\x20\x20" * 200_000):
+    for filler in (bytes(50_000), b"\0\1 " * 20_000, class_name * 5_000, b"  " * 50_000):
         content = header(LONG, ("a", KRYO), ("b", STRING))
         found = read(content[:-200] + filler + content[-200:])
         assert [state.name for state in found.states] in ([], ["a"], ["a", "b"])
