@@ -244,7 +244,12 @@ def _avro_type(kind: AvroType) -> ArrowType:
     name, precision, scale = kind.logical
     if (logical := _AVRO_LOGICAL.get((kind.kind, name))) is not None:
         return ArrowType(logical)
-    if name == "decimal" and kind.kind in ("bytes", "fixed") and 0 < precision <= _MOST_DIGITS:
+    if (
+        name == "decimal"
+        and kind.kind in ("bytes", "fixed")
+        and 0 < precision <= _MOST_DIGITS
+        and 0 <= scale <= precision
+    ):
         return ArrowType(
             pa.decimal128(precision, scale), lambda raw: decimal_of(int.from_bytes(raw, "big", signed=True), scale)
         )

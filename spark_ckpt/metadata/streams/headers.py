@@ -145,6 +145,13 @@ def read_keyed_header(data: StreamInput) -> KeyedHeader:
     Raises:
         StateStreamFormatError: malformed header.
     """
+    try:
+        return _read_keyed_header(data)
+    except RecursionError:
+        data.fail("serializers", "serializers nest too deep")
+
+
+def _read_keyed_header(data: StreamInput) -> KeyedHeader:
     at = data.position
     if (version := data.i32("version")) != _KEYED_VERSION:
         data.fail("version", f"unknown keyed stream version {version}; 6 (Flink 1.8 and later) is supported", at)

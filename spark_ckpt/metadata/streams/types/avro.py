@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _Read: TypeAlias = Callable[[DataInput, str], Value]
 
 _PRIMITIVES: dict[str, _Read] = {
-    "null": lambda data, field: None,
+    # An array may have any number of them in a few bytes.
+    "null": DataInput.empty_item,
     "boolean": DataInput.boolean,
     "int": DataInput.i32,
     "long": DataInput.i64,
@@ -34,6 +35,7 @@ _PRIMITIVES: dict[str, _Read] = {
     "string": read_utf8,
 }
 _MOST_DEPTH = 32
+_MOST_TYPES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class AvroType:
         names: names of a record's fields, or symbols of an enum.
         size: bytes of a fixed.
         logical: logical type, precision and scale.
+        types: number of types within it, itself included. A schema that names a type again has it again.
     """
 
     kind: str
@@ -55,10 +58,15 @@ class AvroType:
     names: tuple[str, ...] = ()
     size: int = 0
     logical: tuple[str, int, int] = ("", 0, 0)
+    types: int = 1
 
 
 class _SchemaError(ValueError):
-    """A schema that is malformed, or refers to itself."""
+    """A malformed schema."""
+
+
+class _RefersToItselfError(Exception):
+    """A schema that refers to itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +94,12 @@ class AvroSerializer(ConfiguredSerializer):
         Raises:
             ValueError: it is malformed.
         """
-        content = json.loads(schema)
         try:
-            return cls(value_class, schema, _parsed(content, "", {}, ()))
-        except RecursionError:
+            return cls(value_class, schema, _parsed(json.loads(schema), "", {}, ()))
+        except _RefersToItselfError:
             return cls(value_class, schema, None)
+        except RecursionError:
+            raise _SchemaError("it nests too deep") from None
 
     @classmethod
     def read_content(cls, data: DataInput, read_nested: ReadNested) -> Self:
@@ -98,7 +107,7 @@ class AvroSerializer(ConfiguredSerializer):
         at = data.position
         try:
             return cls.of(value_class, read_string(data, "schema") or "")
-        except (ValueError, KeyError, TypeError, AttributeError) as e:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as e:
             data.fail("schema", f"not a schema of Avro: {e}", at)
 
     def write_content(self, out: DataOutput) -> None:
@@ -140,8 +149,12 @@ def _read(kind: AvroType, data: DataInput, field: str) -> Value:
     if (primitive := _PRIMITIVES.get(kind.kind)) is not None:
         return primitive(data, field)
     if kind.kind == "record":
+        if not kind.parts:
+            data.empty_item(field)
         return tuple([_read(part, data, name) for part, name in zip(kind.parts, kind.names, strict=True)])
     if kind.kind == "fixed":
+        if not kind.size:
+            data.empty_item(field)
         return data.raw(kind.size, field)
     if kind.kind in ("enum", "union"):
         choices = kind.names or kind.parts
@@ -167,23 +180,28 @@ def _read(kind: AvroType, data: DataInput, field: str) -> Value:
 
 def _parsed(schema: Any, namespace: str, named: dict[str, AvroType], within: tuple[str, ...]) -> AvroType:
     if len(within) > _MOST_DEPTH:
-        raise _SchemaError("it nests too deep")
+        raise _SchemaError(f"it nests deeper than {_MOST_DEPTH} levels")
     if isinstance(schema, list):
-        return AvroType("union", parts=tuple([_parsed(branch, namespace, named, within) for branch in schema]))
+        branches = _counted(
+            "union", parts=tuple([_parsed(branch, namespace, named, (*within, "")) for branch in schema])
+        )
+        if len({branch_name(branch) for branch in branches.parts}) < len(branches.parts):
+            raise _SchemaError("a union with two branches of one name")
+        return branches
     if isinstance(schema, str):
         if schema in _PRIMITIVES:
             return AvroType(schema)
         name = schema if "." in schema or not namespace else f"{namespace}.{schema}"
         if name in within:
-            raise RecursionError
+            raise _RefersToItselfError
         return named[name]
     kind = schema["type"]
     if not isinstance(kind, str) or kind not in (*_PRIMITIVES, "record", "error", "enum", "fixed", "array", "map"):
-        return _parsed(kind, namespace, named, within)
+        return _parsed(kind, namespace, named, (*within, ""))
     logical = (str(schema.get("logicalType", "")), int(schema.get("precision", 0)), int(schema.get("scale", 0)))
     if kind in ("array", "map"):
         part = _parsed(schema["items" if kind == "array" else "values"], namespace, named, (*within, ""))
-        return AvroType(kind, parts=(part,))
+        return _counted(kind, parts=(part,))
     if kind in _PRIMITIVES:
         return AvroType(kind, logical=logical)
     name = str(schema["name"])
@@ -192,14 +210,27 @@ def _parsed(schema: Any, namespace: str, named: dict[str, AvroType], within: tup
     inner = name.rpartition(".")[0]
     if kind in ("record", "error"):
         fields = schema["fields"]
+        names = tuple([str(each["name"]) for each in fields])
+        if len(set(names)) < len(names):
+            raise _SchemaError(f"two fields of one name in {name}")
         parts = tuple([_parsed(each["type"], inner, named, (*within, name)) for each in fields])
-        found = AvroType("record", name, parts, tuple([str(each["name"]) for each in fields]))
+        found = _counted("record", name, parts, names)
     elif kind == "enum":
         found = AvroType(kind, name, names=tuple(map(str, schema["symbols"])))
     else:
-        found = AvroType(kind, name, size=int(schema["size"]), logical=logical)
+        if (size := int(schema["size"])) < 0:
+            raise _SchemaError(f"{name} of {size} bytes")
+        found = AvroType(kind, name, size=size, logical=logical)
     named[name] = found
     return found
+
+
+def _counted(kind: str, name: str = "", parts: tuple[AvroType, ...] = (), names: tuple[str, ...] = ()) -> AvroType:
+    """A type with parts."""
+    types = 1 + sum(part.types for part in parts)
+    if types > _MOST_TYPES:
+        raise _SchemaError(f"more than {_MOST_TYPES:,} types, with each name as often as it is used")
+    return AvroType(kind, name, parts, names, types=types)
 
 
 SERIALIZERS = (AvroSerializer,)
