@@ -18,6 +18,8 @@ _U32 = 0xFFFFFFFF
 _NANOS = 1_000_000
 _MOST_MICROSECOND_DIGITS = 6
 _MOST_INLINE = 7
+_MOST_HASHED_BYTES = 4096
+_VARIABLE = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _KIND_BITS = 8
 _NUMBERS = {
     "TINYINT": "<i1",
@@ -53,11 +55,21 @@ def row_data_reader(serializer: RowDataSerializer) -> Callable[[ByteRows], Colum
         rows.skip(lengths)
         kinds = rows.numbers_at("i1", starts)
         arrays = [pa.array(kinds)]
+        left = lengths.copy()
         for number, field in enumerate(plain):
             bit = number + _KIND_BITS
             nulls = (rows.numbers_at("u1", starts + bit // 8) >> np.uint8(bit % 8) & 1).astype(np.bool_)
-            arrays.append(field(rows, starts, lengths, starts + header + 8 * number, nulls))
-        return Column(pa.StructArray.from_arrays(arrays, fields=fields), hashes_of_rows(rows, starts, lengths))
+            slots = starts + header + 8 * number
+            if serializer.types[number].root in _VARIABLE:
+                # Each value has bytes of its own. Shared ones would stand for any number of bytes.
+                left -= np.where(nulls, 0, _far_sizes(rows, slots))
+                if (left < 0).any():
+                    raise NotPlainError
+            arrays.append(field(rows, starts, lengths, slots, nulls))
+        # Only keys need hashes, and long keys are read one by one.
+        is_short = int(lengths.max(initial=0)) <= _MOST_HASHED_BYTES
+        hashes = hashes_of_rows(rows, starts, lengths) if is_short else None
+        return Column(pa.StructArray.from_arrays(arrays, fields=fields), hashes)
 
     return read
 
@@ -70,7 +82,7 @@ def _field(kind: LogicalType, arrow: pa.DataType) -> _ReadField | None:
         ).cast(arrow)
     if root == "BOOLEAN":
         return lambda rows, starts, lengths, slots, nulls: pa.array(rows.numbers_at("u1", slots) != 0, mask=nulls)
-    if root in ("CHAR", "VARCHAR", "BINARY", "VARBINARY"):
+    if root in _VARIABLE:
         return lambda rows, starts, lengths, slots, nulls: _variable(rows, starts, lengths, slots, nulls, arrow)
     if root == "DECIMAL" and is_compact_decimal(kind.parameters[0]):
         return lambda rows, starts, lengths, slots, nulls: _decimal(rows, slots, nulls, arrow)
@@ -80,6 +92,12 @@ def _field(kind: LogicalType, arrow: pa.DataType) -> _ReadField | None:
             rows, starts, lengths, slots, nulls, arrow, is_compact=is_compact
         )
     return None
+
+
+def _far_sizes(rows: ByteRows, slots: Positions) -> Positions:
+    """Bytes that texts or binaries take behind the slots."""
+    content = rows.numbers_at("<u8", slots)
+    return np.where(content >> np.uint64(63) == 1, 0, content & np.uint64(_U32)).astype(np.int64)
 
 
 def _variable(
