@@ -8,25 +8,30 @@ the process was given, because another library may quote one without its URL. Th
 
 from __future__ import annotations
 
+import json
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 HIDDEN = "***"
 """Replacement of a credential."""
 
-_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^\s'\"<>]*)")
+_SCHEME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+.-")
+_REST = re.compile(r"[^\s'\"<>]*")
 _PORT = re.compile(r".*:[0-9]{0,5}", re.DOTALL)
 # In these schemes, the part before "@" is the name of a container.
 _CONTAINER_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 
-_VALUE = r"=)[^\s&#'\"<>]+"
-_OF_STORAGE = r"x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid|signature|sig"
-_ANYWHERE = re.compile(rf"([?&](?:{_OF_STORAGE}){_VALUE}", re.IGNORECASE)
-_WORDS = r"token|secret|password|passwd|pwd|credential|signature|access[_-]?key|api[_-]?key"
-_IN_URL = re.compile(rf"([?&](?:[a-z0-9_.-]*(?:{_WORDS})[a-z0-9_.-]*|auth|key){_VALUE}", re.IGNORECASE)
+_PARAMETER = re.compile(r"[?&]([a-z0-9_.-]+)=(?=[^\s&#'\"<>])", re.IGNORECASE)
+_VALUE = re.compile(r"[^\s&#'\"<>]+")
+_OF_STORAGE = re.compile(
+    r"x-(?:amz|goog)-(?:signature|credential|security-token)|awsaccesskeyid|signature|sig", re.IGNORECASE
+)
+_WORDS = re.compile(
+    r"token|secret|password|passwd|pwd|credential|signature|access[_-]?key|api[_-]?key|^(?:auth|key)\Z", re.IGNORECASE
+)
 
 _SECRET_SETTING = re.compile(r"secret|password|passwd|token|\bsas\b|account\.key", re.IGNORECASE)
 _SHORTEST = 8
@@ -37,12 +42,22 @@ _known: OrderedDict[str, None] = OrderedDict()
 
 def redacted(text: str) -> str:
     """Text with `***` in place of the user and password of each URL, of secret query parameters, and of the secrets
-    known to this process."""
+    known to this process.
+
+    It takes time in proportion to the length of the text, whatever is in it: names and texts of users pass through it.
+    """
     for secret in tuple(_known):
         text = text.replace(secret, HIDDEN)
-    if "://" in text:
-        text = _IN_URL.sub(rf"\1{HIDDEN}", _URL.sub(_without_user, text))
-    return _ANYWHERE.sub(rf"\1{HIDDEN}", text)
+    has_url = "://" in text
+    return _without_parameters(_without_users(text) if has_url else text, has_url)
+
+
+def shortened(text: str, limit: int) -> str:
+    """Text of at most about `limit` characters, with the number of those left out.
+
+    Redact it first: a part of a secret is not recognized.
+    """
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text) - limit} more characters)"
 
 
 def redacted_values(value: Any) -> Any:  # noqa: ANN401
@@ -62,10 +77,10 @@ def remember_url(url: str) -> None:
     Args:
         url: any text; ignored if it has no password.
     """
-    match = _URL.search(url)
-    if match is None or (end := _end_of_user(match[1], match[2])) is None:
+    found = next(_urls(url), None)
+    if found is None or (end := _end_of_user(found.scheme, found.rest)) is None:
         return
-    user, colon, password = match[2][:end].partition(":")
+    user, colon, password = found.rest[:end].partition(":")
     if colon:
         remember_secret(password)
         # A library may parse the part before the first slash as a bucket, and the rest as a path.
@@ -86,8 +101,10 @@ def remember_settings(settings: Mapping[str, str]) -> None:
 
 
 def remember_secret(secret: str) -> None:
-    """Registers a secret, so that it is redacted from now on, both verbatim and percent-encoded."""
-    for form in (secret, unquote(secret), quote(secret, safe="")):
+    """Registers a secret, so that it is redacted from now on: verbatim, percent-encoded, and as JSON and Python write
+    it in a string, because a library may quote it so."""
+    escaped = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1])
+    for form in (secret, unquote(secret), quote(secret, safe=""), *escaped):
         if len(form) >= _SHORTEST:  # a shorter one would match parts of unrelated words
             _known[form] = None
             _known.move_to_end(form)
@@ -95,9 +112,54 @@ def remember_secret(secret: str) -> None:
         _known.popitem(last=False)
 
 
-def _without_user(url: re.Match[str]) -> str:
-    end = _end_of_user(url[1], url[2])
-    return url[0] if end is None else f"{url[1]}://{HIDDEN}{url[2][end:]}"
+class _Url(NamedTuple):
+    """Place of a URL in a text: it begins at `start`, `rest` follows `://`, and the text goes on at `end`."""
+
+    start: int
+    scheme: str
+    rest: str
+    end: int
+
+
+def _urls(text: str) -> Iterator[_Url]:
+    """The URLs in a text. A regular expression would look for the end of the scheme from each letter of a long word."""
+    at = 0
+    while (colon := text.find("://", at)) >= 0:
+        start = colon
+        while start > at and text[start - 1] in _SCHEME_CHARACTERS:
+            start -= 1
+        while start < colon and not text[start].isalpha():
+            start += 1
+        at = colon + 3
+        if start < colon:
+            match = _REST.match(text, at)
+            assert match is not None  # it may be empty
+            at = match.end()
+            yield _Url(start, text[start:colon], match[0], at)
+
+
+def _without_users(text: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for url in _urls(text):
+        if (end := _end_of_user(url.scheme, url.rest)) is not None:
+            parts += text[at : url.start], url.scheme, "://", HIDDEN, url.rest[end:]
+            at = url.end
+    return "".join((*parts, text[at:]))
+
+
+def _without_parameters(text: str, has_url: bool) -> str:
+    parts: list[str] = []
+    at = 0
+    while (parameter := _PARAMETER.search(text, at)) is not None:
+        parts.append(text[at : parameter.end()])
+        at = parameter.end()
+        if _OF_STORAGE.fullmatch(parameter[1]) or (has_url and _WORDS.search(parameter[1])):
+            value = _VALUE.match(text, at)
+            assert value is not None  # the parameter has a value
+            parts.append(HIDDEN)
+            at = value.end()
+    return "".join((*parts, text[at:]))
 
 
 def _end_of_user(scheme: str, rest: str) -> int | None:

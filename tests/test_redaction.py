@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from spark_ckpt import redaction
 from spark_ckpt.bridge.log import RecordFormatter
 from spark_ckpt.errors import SparkCkptError, StorageError
-from spark_ckpt.redaction import redacted, redacted_values, remember_settings, remember_url
+from spark_ckpt.redaction import redacted, redacted_values, remember_secret, remember_settings, remember_url
 from spark_ckpt.storage import FsspecStorage
 
 TABLE = json.loads(Path(__file__).with_name("redaction.json").read_text())
@@ -36,6 +36,21 @@ def test_credentials_are_in_no_text(text: str, expected: str) -> None:
 @pytest.mark.parametrize("text", TABLE["kept"])
 def test_what_is_no_credential_stays(text: str) -> None:
     assert redacted(text) == text
+
+
+@pytest.mark.parametrize(("before", "piece", "after", "expected_before", "expected_after"), TABLE["long"])
+def test_a_text_that_repeats_anything_a_million_times_takes_no_longer_than_others(
+    before: str, piece: str, after: str, expected_before: str, expected_after: str | None
+) -> None:
+    """With a quadratic rule, one of these takes an hour."""
+    middle = piece * (1_000_000 // len(piece))
+    expected = expected_before if expected_after is None else f"{expected_before}{middle}{expected_after}"
+    assert (redacted(before + middle + after) == expected) is True  # pytest would compare them at length
+
+
+def test_a_url_in_a_long_text_is_remembered() -> None:
+    remember_url("a" * 1_000_000 + " s3://user:hunter2-long@b")
+    assert redacted("hunter2-long") == "***"
 
 
 @pytest.mark.parametrize("text", HIDDEN)
@@ -73,6 +88,16 @@ def test_secrets_of_settings_are_hidden() -> None:
         {"fs.s3a.secret.key": "hunter2-hunter2", "fs.s3a.endpoint": "http://host", "fs.s3a.session.token": "short"}
     )
     assert redacted("hunter2-hunter2 at http://host is short") == "*** at http://host is short"
+
+
+@pytest.mark.parametrize(
+    "secret", ['pass"word-12', "back\\slash-12", "Gr\u00fc\u00dfe-secret", "quote'secret", "tab\tsecret-1"]
+)
+def test_secrets_are_hidden_as_json_and_python_write_them(secret: str) -> None:
+    remember_secret(secret)
+    for text in (json.dumps({"a": secret}), json.dumps({"a": secret}, ensure_ascii=False)):
+        assert json.loads(redacted(text)) == {"a": "***"}
+    assert redacted(f"found {secret!r}") in ("found '***'", 'found "***"')
 
 
 def test_only_so_many_are_remembered() -> None:

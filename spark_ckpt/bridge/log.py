@@ -18,13 +18,16 @@ from typing import Any
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.figures import iso_time
-from spark_ckpt.redaction import redacted
+from spark_ckpt.redaction import redacted, redacted_values, shortened
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 """Levels of Python's logging, by value of the setting `log.level`."""
 
 JSON = "json"
 """Value of the setting `log.format` for structured records."""
+
+LONGEST_LINE = 16 * 1024
+"""Most characters of a line of a message, and of a text in a structured record."""
 
 OURS = "spark_ckpt"
 """Name of the package, and so of the parent of its loggers."""
@@ -54,7 +57,7 @@ class LogContext:
     def of(cls, trigger: Trigger, config: CheckpointConfig) -> LogContext:
         """Context of a batch under the settings of its query."""
         level, as_json = LEVELS[config.log_level], config.log_format == JSON
-        query = trigger.query_name or trigger.query_id
+        query = "".join(c if c.isprintable() else "?" for c in trigger.query_name or trigger.query_id)
         return cls(query, trigger.location, trigger.job, trigger.batch_id, level, as_json)
 
 
@@ -71,16 +74,19 @@ class RecordFormatter(logging.Formatter):
 
     Text: each line of a message starts with `LEVEL logger [query, batch, checkpoint]`, because the jar logs line by
     line. JSON: one line per record, whose first field is the level. A record names its checkpoint (`extra`) once that
-    has an id, which is when it is durable.
+    has an id, which is when it is durable. Lines and texts have a limit, since a message may quote any text of a user.
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """Formatted lines of a record."""
         context = _current.get()
         if context is not None and context.as_json:
-            return redacted(json.dumps(self._fields(record, context)))
-        start = f"{record.levelname} {record.name}{_place(record, context)} "
-        return "\n".join(start + line for line in redacted(super().format(record)).splitlines() or [""])
+            # Before JSON escapes them: an escaped secret is not the known one.
+            fields = redacted_values(self._fields(record, context))
+            return json.dumps({k: shortened(v, LONGEST_LINE) if isinstance(v, str) else v for k, v in fields.items()})
+        start = f"{record.levelname} {record.name}{redacted(_place(record, context))} "
+        lines = redacted(super().format(record)).splitlines() or [""]
+        return "\n".join(start + shortened(line, LONGEST_LINE) for line in lines)
 
     def _fields(self, record: logging.LogRecord, context: LogContext) -> dict[str, Any]:
         fields: dict[str, Any] = {

@@ -42,7 +42,7 @@ from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.errors import ProtocolError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.state_ids import canonical_state_id, is_state_id
-from spark_ckpt.redaction import redacted
+from spark_ckpt.redaction import redacted, shortened
 
 PROTOCOL_VERSION = 4
 """Version of the protocol."""
@@ -55,6 +55,9 @@ FILE = "file"
 
 REPORT = "report"
 """`kind` of reports of checkpoints."""
+
+LONGEST_NAME = 200
+"""Most characters of the name of a query that are kept."""
 
 SCHEMA = pa.schema(
     [
@@ -199,7 +202,7 @@ def parse_trigger(header: Mapping[str, Any]) -> Trigger:
         job=header["job"],
         location=header["location"],
         query_id=header["query_id"],
-        query_name=header.get("query_name"),
+        query_name=_name(header.get("query_name")),
         batch_id=int(header["batch_id"]),
         version=int(header["version"]),
         checkpoint_format=int(header.get("checkpoint_format", 1)),
@@ -508,6 +511,11 @@ def report(fields: Report) -> Message:
 def _reason(text: object) -> str:
     """Redacted reason of a failure in an executor, for the statistics and the log."""
     return redacted(str(text))
+
+
+def _name(text: object) -> str | None:
+    """Name of a query. Spark accepts any text of any length; it comes back in each record, report and line."""
+    return None if text is None else shortened(redacted(str(text)), LONGEST_NAME)
 
 
 def _text_or_null(value: str | None) -> str:

@@ -14,15 +14,18 @@ from typing import Any
 
 import pytest
 
-from spark_ckpt.bridge.log import LEVELS, LogContext, RecordFormatter, enter, is_wanted, wants_debug
+from spark_ckpt.bridge.log import LEVELS, LONGEST_LINE, LogContext, RecordFormatter, enter, is_wanted, wants_debug
+from spark_ckpt.bridge.protocol import LONGEST_NAME, parse_trigger
 from spark_ckpt.config import LOG_FORMAT, LOG_LEVEL, CheckpointConfig
 from spark_ckpt.location.backlog import in_thread
+from spark_ckpt.redaction import remember_secret
 from tests.bridge import wire
 from tests.bridge.remote_driver import RemoteDriver, run_batch
 from tests.bridge.side_process import SideProcess
 from tests.support.waiting import eventually
 
 CONTEXT = LogContext("orders", "file:/checkpoints/orders", "run-1", 7)
+TRIGGER = RemoteDriver("file:/checkpoints/orders").make_trigger(1)
 
 
 def record(level: int = logging.WARNING, message: str = "cannot delete %s", *arguments: object) -> logging.LogRecord:
@@ -53,6 +56,41 @@ def test_each_line_names_level_logger_query_and_batch() -> None:
     lines = formatted(CONTEXT, record(logging.WARNING, "first\n%s", "second")).splitlines()
     start = "WARNING spark_ckpt.location.cleaner [orders, batch 7] "
     assert lines == [start + "first", start + "second"]
+
+
+@pytest.mark.parametrize("secret", ['pass"word-12', "back\\slash-12", "Gr\u00fc\u00dfe-secret"])
+@pytest.mark.parametrize("as_json", [False, True])
+def test_a_secret_that_json_escapes_is_hidden(secret: str, as_json: bool) -> None:
+    remember_secret(secret)
+    text = formatted(replace(CONTEXT, as_json=as_json), record(logging.ERROR, "login failed with %s", secret))
+    assert (json.loads(text)["message"] if as_json else text).endswith("login failed with ***")
+
+
+def test_a_line_is_cut_and_says_so() -> None:
+    of = record(logging.ERROR, "no %s\nafter", "x" * 1_000_000)
+    first, second = formatted(CONTEXT, of).splitlines()
+    assert len(first) < LONGEST_LINE + 200
+    assert first.endswith("x... (983619 more characters)")
+    assert second.endswith("] after")
+    message = json.loads(formatted(replace(CONTEXT, as_json=True), of))["message"]
+    assert message.startswith("no xxx")
+    assert len(message) < LONGEST_LINE + 200
+
+
+def test_a_secret_at_the_cut_is_hidden() -> None:
+    remember_secret("hunter2-hunter2")
+    text = formatted(CONTEXT, record(logging.ERROR, "%s", "x" * (LONGEST_LINE - 5) + "hunter2-hunter2" + "x" * 100))
+    assert "hunt" not in text
+
+
+def test_a_name_is_cut_and_on_one_line() -> None:
+    query = LogContext.of(replace(TRIGGER, query_name="orders\nCRITICAL of ours"), CheckpointConfig())
+    assert query.query == "orders?CRITICAL of ours"
+    header = json.loads(json.dumps(wire.trigger(replace(TRIGGER, query_name="s3://u:hunter2@x " + "a" * 60_000))[1]))
+    name = parse_trigger(header).query_name
+    assert name is not None
+    assert name.startswith("s3://***@x aaa")
+    assert len(name) < LONGEST_NAME + 100
 
 
 def test_a_record_outside_of_a_query_names_none() -> None:
