@@ -81,11 +81,13 @@ private[backend] final class LocalFile(path: Path, traffic: LocalTraffic) {
    * Reads bytes of a page, which begin at a block, and checks them.
    *
    * @param until end of the bytes: of a block, or of the page
+   * @throws IllegalStateException if the page was given up meanwhile, as a reader of an abandoned batch may find. Its
+   *                               blocks may have other bytes by then, which is no failure of the file
    */
   def read(page: LocalPage, from: Int, until: Int, to: Array[Byte], at: Int): Unit = {
     if (failure != null) throw new LocalStateException(path.toString, failure.what, failure)
     val buffer = Scratch.get().buffer
-    guarded(s"${until - from} bytes at ${page.position + from} cannot be read") {
+    guarded(s"${until - from} bytes at ${page.position + from} cannot be read", page.isFree) {
       var done = from
       while (done < until) {
         val count = math.min(until - done, buffer.capacity)
@@ -136,8 +138,9 @@ private[backend] final class LocalFile(path: Path, traffic: LocalTraffic) {
     }
   }
 
-  private def guarded(what: => String)(body: => Unit): Unit =
+  private def guarded(what: => String, isStale: => Boolean = false)(body: => Unit): Unit =
     try body catch {
+      case NonFatal(e) if isStale => throw new IllegalStateException(s"$what: the table has given them up", e)
       case NonFatal(e) =>
         val lost = new LocalStateException(path.toString, s"$what: $e", e)
         failure = lost

@@ -37,6 +37,9 @@ private[backend] final class LocalPage(
 
   def position: Long = firstBlock.toLong << BlockShift
 
+  /** True if its blocks are free, and may have the bytes of another page. */
+  def isFree: Boolean = users.get() == 0
+
   /** Another user. */
   def retain(): Unit = users.incrementAndGet()
 

@@ -14,6 +14,9 @@ package org.apache.spark.sql.ckpt.backend
  * Records that were read from evicted pages since the table last changed, so that a key that is read and then put, or
  * found by several readers, is read from the disk once. All go when a limit is reached. Thread-safe.
  *
+ * A change of the table may give an address to another record. A reader of an abandoned batch may still be in a read
+ * from before the change, so a record counts only in the generation in which its read began.
+ *
  * @param limit bytes, about; it may change
  */
 private[backend] final class LocalRecords(limit: () => Long) {
@@ -21,6 +24,10 @@ private[backend] final class LocalRecords(limit: () => Long) {
   private var records = new Array[Array[Byte]](LocalRecords.MinSlots)
   private var count = 0
   private var size = 0L
+  @volatile private var changes = 0
+
+  /** Number of the times that all addresses were forgotten. Ask for it before a read. */
+  def generation: Int = changes
 
   /** Bytes of memory. */
   def bytes: Long = synchronized(size + addresses.length * 8L)
@@ -30,13 +37,22 @@ private[backend] final class LocalRecords(limit: () => Long) {
     if (addresses(i) == address) records(i) else null
   }
 
-  def add(address: Int, record: Array[Byte]): Unit = synchronized {
-    if (size >= limit()) clear()
-    if (count >= addresses.length / 2) grow()
-    put(address, record)
+  /** Adds a record, unless all were forgotten since its read began. */
+  def add(address: Int, record: Array[Byte], generation: Int): Unit = synchronized {
+    if (generation == changes) {
+      if (size >= limit()) empty()
+      if (count >= addresses.length / 2) grow()
+      put(address, record)
+    }
   }
 
+  /** Forgets all records, also those that are being read. */
   def clear(): Unit = synchronized {
+    changes += 1
+    empty()
+  }
+
+  private def empty(): Unit = {
     if (count > 0) {
       val slots = math.max(LocalRecords.MinSlots, addresses.length / 2)
       addresses = new Array[Int](slots)

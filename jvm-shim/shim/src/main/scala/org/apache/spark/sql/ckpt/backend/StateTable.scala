@@ -152,12 +152,13 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   private[backend] def release(): Unit = if (eviction != null) eviction.close()
 
   private def evictedRecord(address: Int): Array[Byte] = {
+    val generation = recordsRead.generation
     val known = recordsRead.get(address)
     if (known != null) {
       known
     } else {
       val record = pages.localRecord(address, linkWords)
-      recordsRead.add(address, record)
+      recordsRead.add(address, record, generation)
       record
     }
   }
