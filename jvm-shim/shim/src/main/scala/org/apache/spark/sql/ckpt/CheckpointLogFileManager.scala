@@ -74,29 +74,41 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
       case _: FileNotFoundException => None
     }
 
-  private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
-    val fence = this.fence.filter(_ => path.getName.toLongOption.isDefined) // of entries only
+  /** The fence of an entry of a fenced log. */
+  private def fenceOf(path: Path): Option[LogFence] = fence.filter(_ => path.getName.toLongOption.isDefined)
+
+  private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     if (appearsWhenClosed && !overwriteIfPossible) {
-      fence.foreach(_.check(sparks, LogFence.FreshNanos))
-      new ExclusiveOutputStream(fs, path, content => lastPut = (path, content))
+      fenceOf(path).foreach(_.check(sparks, LogFence.FreshNanos))
+      val buffer = new EntryBuffer(LargestPut, () => renamed(path, overwriteIfPossible))
+      new ExclusiveOutputStream(fs, path, buffer, keep(path, _))
     } else {
-      // The look comes after the temporary file, which a rollback deletes after its marker: one of the two stops us.
-      val out = sparks.createAtomic(path, overwriteIfPossible)
-      try fence.foreach(_.check(sparks, 0))
-      catch {
-        case e: Throwable =>
-          out.cancel()
-          throw e
-      }
-      out
+      renamed(path, overwriteIfPossible)
     }
+
+  private def renamed(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
+    // The look comes after the temporary file, which a rollback deletes after its marker: one of the two stops us.
+    val out = sparks.createAtomic(path, overwriteIfPossible)
+    try fenceOf(path).foreach(_.check(sparks, 0))
+    catch {
+      case e: Throwable =>
+        out.cancel()
+        throw e
+    }
+    out
   }
 
   /** What the thread asked for last. Spark asks whether an entry exists before it opens it, for each entry. */
   private val lastFound = new ThreadLocal[(Path, FileStatus)]
 
-  /** The last entry that was put exclusively: it never changes, and Spark's file source reads each of its own back. */
+  /**
+   * The last entry that was put exclusively, if it is small: it never changes, and Spark's file source reads each of its
+   * own back.
+   */
   @volatile private var lastPut: (Path, Array[Byte]) = _
+
+  private def keep(path: Path, content: Array[Byte]): Unit =
+    lastPut = if (content.length <= LargestKept) (path, content) else null
 
   private def ownContent(path: Path): Option[Array[Byte]] = Option(lastPut).filter(_._1 == path).map(_._2)
 
@@ -169,6 +181,12 @@ private object CheckpointLogFileManager {
   /** File that distinguishes a savepoint from a checkpoint location (docs/protocol.md, section 5). */
   private val SavepointRecord = "savepoint.json"
 
+  /** Bytes of the longest entry that is put as a whole. */
+  private[ckpt] val LargestPut = 4 << 20
+
+  /** Bytes of the longest entry that stays in memory after its put. */
+  private[ckpt] val LargestKept = 64 << 10
+
   private def onSavepoint(location: Path): CheckpointFailure = new CheckpointFailure("SavepointLocationError",
     s"$location is a savepoint, and no query runs on one: 'spark-ckpt restore $location NEW_LOCATION' makes a " +
       "checkpoint location of it. Start the query with that one. The savepoint was not changed")
@@ -177,10 +195,15 @@ private object CheckpointLogFileManager {
 /**
  * A small file, put as a whole on close unless one exists.
  *
+ * @param buffer  its content, which streams elsewhere if it is not small
  * @param whenPut called with the content once the file is there
  */
-private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path, whenPut: Array[Byte] => Unit)
-    extends BufferedEntryStream {
+private[ckpt] final class ExclusiveOutputStream(
+    fs: FileSystem,
+    path: Path,
+    buffer: EntryBuffer,
+    whenPut: Array[Byte] => Unit)
+    extends BufferedEntryStream(buffer) {
 
   /** @throws FileAlreadyExistsException if another driver was first */
   override protected def put(content: Array[Byte]): Unit = {
@@ -189,7 +212,7 @@ private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path, when
       try out.write(content) finally out.close()
     } catch {
       case e: IOException =>
-        read() match {
+        read(content.length + 1) match {
           case Some(there) if java.util.Arrays.equals(there, content) =>
           // The put was retried after a lost answer and found its own file.
           case Some(_) =>
@@ -202,10 +225,10 @@ private[ckpt] final class ExclusiveOutputStream(fs: FileSystem, path: Path, when
     whenPut(content)
   }
 
-  private def read(): Option[Array[Byte]] =
+  private def read(length: Int): Option[Array[Byte]] =
     try {
       val in = fs.open(path)
-      try Some(in.readAllBytes()) finally in.close()
+      try Some(in.readNBytes(length)) finally in.close()
     } catch {
       case NonFatal(_) => None
     }

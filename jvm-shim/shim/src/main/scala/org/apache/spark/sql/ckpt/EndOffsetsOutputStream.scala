@@ -16,13 +16,13 @@ import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileMana
 
 /**
  * An entry of the offset log that ends a batch in real-time mode. The checkpoint of the batch becomes durable when the
- * entry is closed, before it appears.
+ * entry is closed, before it appears. So its text is in memory, as Spark's own copy is.
  *
  * @param complete completes the checkpoint, with the text of the entry
  * @param begin    begins the entry
  */
 private[ckpt] final class EndOffsetsOutputStream(complete: String => Unit, begin: () => CancellableFSDataOutputStream)
-    extends BufferedEntryStream {
+    extends BufferedEntryStream(EntryBuffer.whole) {
 
   /** @throws CheckpointFailure if the checkpoint is not complete; the entry does not appear then */
   override protected def put(content: Array[Byte]): Unit = {

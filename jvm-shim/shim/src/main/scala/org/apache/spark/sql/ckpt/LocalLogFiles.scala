@@ -10,12 +10,11 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.io.{ByteArrayOutputStream, DataOutputStream, FileNotFoundException, IOException, OutputStream}
+import java.io.{FileNotFoundException, IOException}
 import java.nio.file.{FileAlreadyExistsException => FileExists, Files, NoSuchFileException, Path => LocalPath}
 import java.nio.file.StandardCopyOption.{ATOMIC_MOVE, REPLACE_EXISTING}
 import java.nio.file.attribute.{PosixFilePermission, PosixFilePermissions}
 import java.util.UUID
-import java.util.zip.CRC32
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FSDataInputStream, Path, PathFilter}
@@ -42,7 +41,7 @@ private[ckpt] final class LocalLogFiles(override protected val sparks: Checkpoin
     PosixFilePermissions.fromString(FsPermission.getFileDefault.applyUMask(FsPermission.getUMask(conf)).toString)
 
   override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
-    new LocalEntryStream(local(path), overwriteIfPossible, permissions)
+    LocalEntryStream.create(local(path), overwriteIfPossible, permissions)
 
   override def open(path: Path): FSDataInputStream = sparks.open(path)
 
@@ -60,7 +59,6 @@ private[ckpt] final class LocalLogFiles(override protected val sparks: Checkpoin
 }
 
 private[ckpt] object LocalLogFiles {
-  private val BytesPerChecksum = 512
 
   /** A writer of its own where Spark's manager, which works through Hadoop's `FileContext`, is on the local disk. */
   def around(sparks: CheckpointFileManager, location: Path, conf: Configuration): CheckpointFileManager = {
@@ -69,38 +67,19 @@ private[ckpt] object LocalLogFiles {
   }
 
   private def local(path: Path): LocalPath = LocalPath.of(path.toUri.getPath)
-
-  /** Content of the checksum file (Hadoop's `ChecksumFs`): a magic number, the chunk size, a CRC-32 per chunk. */
-  def checksumsOf(content: Array[Byte]): Array[Byte] = {
-    val bytes = new ByteArrayOutputStream
-    val out = new DataOutputStream(bytes)
-    out.writeBytes("crc")
-    out.writeByte(0)
-    out.writeInt(BytesPerChecksum)
-    val crc = new CRC32
-    content.indices.by(BytesPerChecksum).foreach { start =>
-      crc.reset()
-      crc.update(content, start, math.min(BytesPerChecksum, content.length - start))
-      out.writeInt(crc.getValue.toInt)
-    }
-    bytes.toByteArray
-  }
 }
 
 /**
  * A file of a log that gets its name when it is closed. Until then, it is a temporary file with a name like Spark's
  * (`RenameBasedFSDataOutputStream`), which a rollback deletes.
  */
-private final class LocalEntryStream private (
+private final class LocalEntryStream(
     target: LocalPath,
-    temporary: LocalPath,
+    content: ChecksummedFile,
     overwrites: Boolean,
     permissions: java.util.Set[PosixFilePermission])
-    extends CancellableFSDataOutputStream(LocalEntryStream.create(temporary)) {
+    extends CancellableFSDataOutputStream(content) {
   import LocalEntryStream._
-
-  def this(target: LocalPath, overwrites: Boolean, permissions: java.util.Set[PosixFilePermission]) =
-    this(target, LocalEntryStream.hidden(target, s"${UUID.randomUUID()}.tmp"), overwrites, permissions)
 
   private var ended = false
 
@@ -111,35 +90,32 @@ private final class LocalEntryStream private (
   override def close(): Unit = synchronized {
     if (!ended) {
       ended = true
-      underlyingStream.close()
-      try publish()
-      catch {
+      try {
+        content.close()
+        publish()
+      } catch {
         case e: FileExists => throw new FileAlreadyExistsException(target.toString).initCause(e)
         case e: NoSuchFileException => throw new FileNotFoundException(e.getMessage).initCause(e)
-      } finally Files.deleteIfExists(temporary)
+      } finally content.delete()
     }
   }
 
   override def cancel(): Unit = synchronized {
     if (!ended) {
       ended = true
-      try underlyingStream.close() finally Files.deleteIfExists(temporary)
+      content.delete()
     }
   }
 
   private def publish(): Unit = {
-    permit(temporary)
+    permit(content.file)
+    permit(content.checksums)
     val checksums = hidden(target, "crc")
-    val newChecksums = hidden(temporary, "crc")
-    Files.write(newChecksums, LocalLogFiles.checksumsOf(Files.readAllBytes(temporary)))
-    try {
-      permit(newChecksums)
-      // Those of an earlier file of this name would not fit. Without any, readers check nothing.
-      if (overwrites || !Files.exists(target)) Files.deleteIfExists(checksums)
-      if (overwrites) Files.move(temporary, target, ATOMIC_MOVE, REPLACE_EXISTING)
-      else moveExclusively(temporary, target)
-      Files.move(newChecksums, checksums, ATOMIC_MOVE, REPLACE_EXISTING)
-    } finally Files.deleteIfExists(newChecksums)
+    // Those of an earlier file of this name would not fit. Without any, readers check nothing.
+    if (overwrites || !Files.exists(target)) Files.deleteIfExists(checksums)
+    if (overwrites) Files.move(content.file, target, ATOMIC_MOVE, REPLACE_EXISTING)
+    else moveExclusively(content.file, target)
+    Files.move(content.checksums, checksums, ATOMIC_MOVE, REPLACE_EXISTING)
   }
 
   private def permit(file: LocalPath): Unit =
@@ -153,10 +129,18 @@ private final class LocalEntryStream private (
 
 private object LocalEntryStream {
 
-  /** @throws FileNotFoundException if there is no such directory */
-  private def create(file: LocalPath): OutputStream =
-    try Files.newOutputStream(file)
+  /**
+   * A new entry.
+   *
+   * @throws FileNotFoundException if there is no such directory
+   */
+  def create(
+      target: LocalPath, overwrites: Boolean, permissions: java.util.Set[PosixFilePermission]): LocalEntryStream = {
+    val temporary = hidden(target, s"${UUID.randomUUID()}.tmp")
+    try new LocalEntryStream(
+        target, new ChecksummedFile(temporary, hidden(temporary, "crc")), overwrites, permissions)
     catch { case e: NoSuchFileException => throw new FileNotFoundException(e.getMessage).initCause(e) }
+  }
 
   /** Sibling of a file that Hadoop takes for a hidden one. */
   private def hidden(file: LocalPath, suffix: String): LocalPath =

@@ -45,7 +45,7 @@ private[ckpt] final class LogListing(root: Path, val files: Seq[FileStatus], isL
   /**
    * The files that Spark reads when a query starts: of a log the latest compacted entry and all after it. Of a log
    * without one, the latest two entries, but all entries of a source (`CompactibleFileStreamLog.allFiles`). Of the
-   * state its schemas and the metadata of operators.
+   * state its schemas and the metadata of operators. Large files are left to Spark, and so is what exceeds the sum.
    */
   def readAtStart: Seq[FileStatus] = {
     val candidates = files.filter(file => isLog || file.getPath == root || isMetadata(file.getPath))
@@ -57,7 +57,10 @@ private[ckpt] final class LogListing(root: Path, val files: Seq[FileStatus], isL
       else if (root.getName == Sources) sorted
       else sorted.takeRight(2)
     }
-    (latest ++ others).filter(_.getLen <= MaxBytes).take(MaxRead).toSeq
+    val most = if (OfBatches(root.getName)) MaxBatchBytes else MaxBytes
+    val small = (latest ++ others).filter(_.getLen <= most).toSeq
+    val sums = small.scanLeft(0L)(_ + _.getLen).tail
+    small.zip(sums).takeWhile(_._2 <= MaxSum).map(_._1).take(MaxRead)
   }
 
   /** Paths that Spark asks for when a query starts, although the listing does not have them. */
@@ -82,7 +85,13 @@ private object LogListing {
   /** Of an operator's metadata (`OperatorStateMetadataV2.metadataDirPath`). */
   private val SecondVersion = "v2"
 
-  private val MaxBytes = 16L << 20
+  /** Logs with an entry per batch, whose size does not grow with the number of batches. */
+  private val OfBatches = Set("offsets", "commits")
+
+  // Of a file that is held in memory, and of all together.
+  private val MaxBatchBytes = 4L << 20
+  private val MaxBytes = 64L << 10
+  private val MaxSum = 8L << 20
   private val MaxRead = 256
 
   private def number(file: Path): Long = file.getName.stripSuffix(Compacted).toLong

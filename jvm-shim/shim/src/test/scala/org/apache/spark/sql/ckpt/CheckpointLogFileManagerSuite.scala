@@ -95,6 +95,46 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
     }
   }
 
+  /** An entry of this many bytes and one more, written in pieces. */
+  private def writeLarge(manager: CheckpointLogFileManager, path: Path, bytes: Int): Unit = {
+    val out = manager.createAtomic(path, overwriteIfPossible = false)
+    out.write('x')
+    (0 until bytes by 1024).foreach(_ => out.write(new Array[Byte](1024)))
+    out.close()
+  }
+
+  test("an entry that is not small goes to Spark's manager as it comes, and is not kept") {
+    withManager("put") { (manager, path, fs) =>
+      writeLarge(manager, path, CheckpointLogFileManager.LargestPut)
+      assert(fs.requests == 0 && fs.getFileStatus(path).getLen == CheckpointLogFileManager.LargestPut + 1)
+      val out = manager.createAtomic(new Path(path.getParent, "1"), overwriteIfPossible = false)
+      out.write(new Array[Byte](CheckpointLogFileManager.LargestPut))
+      out.write('x')
+      assert(manager.list(path.getParent, _.getName.endsWith(".tmp")).length == 1)
+      out.cancel()
+      out.close()
+      assert(manager.list(path.getParent, _ => true).map(_.getPath.getName).filterNot(_.endsWith(".crc")).toSeq ==
+        Seq("0"))
+    }
+  }
+
+  test("an entry of medium size is put as a whole, and not kept") {
+    withManager("put") { (manager, path, fs) =>
+      writeLarge(manager, path, CheckpointLogFileManager.LargestKept)
+      assert(fs.requests == 1)
+      fs.delete(path, false)
+      assert(!manager.exists(path))
+    }
+  }
+
+  test("a large entry of a query that was rolled back does not appear") {
+    withQuery("put") { (manager, location, entry) =>
+      begin(manager, location, 1)
+      val fenced = intercept[CheckpointFailure](writeLarge(manager, entry, CheckpointLogFileManager.LargestPut))
+      assert(fenced.error == "LogFencedError" && !manager.exists(entry))
+    }
+  }
+
   test("an entry that could not be put is not taken for there") {
     withManager("put") { (manager, path, fs) =>
       fs.put(path, "of another driver".getBytes, ifAbsent = true)

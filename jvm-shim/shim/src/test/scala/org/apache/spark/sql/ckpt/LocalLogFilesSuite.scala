@@ -11,12 +11,14 @@
 package org.apache.spark.sql.ckpt
 
 import java.io.{FileNotFoundException, IOException}
+import java.lang.management.ManagementFactory
 import java.nio.file.{Files, Path => LocalPath}
 import java.nio.file.attribute.PosixFilePermissions
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
 
+import com.sun.management.ThreadMXBean
 import jdk.jfr.Recording
 import jdk.jfr.consumer.RecordingFile
 import org.apache.hadoop.conf.Configuration
@@ -59,7 +61,7 @@ class LocalLogFilesSuite extends AnyFunSuite {
 
   test("files, their checksums and permissions are those of Spark's manager") {
     withFolder { (ours, sparks, folder) =>
-      for (length <- Seq(0, 1, 511, 512, 513, 1024, 5000)) {
+      for (length <- Seq(0, 1, 511, 512, 513, 1024, 5000, 65535, 65536, 65537, 300000)) {
         val content = Array.tabulate(length)(i => (i * 31).toByte)
         write(ours, in(folder, s"ours-$length"), content)
         write(sparks, in(folder, s"sparks-$length"), content)
@@ -73,6 +75,40 @@ class LocalLogFilesSuite extends AnyFunSuite {
         assert(read(sparks, in(folder, s"ours-$length")).sameElements(content))
       }
       assert(names(folder).forall(!_.endsWith(".tmp")))
+    }
+  }
+
+  test("an entry is written as it comes, in pieces of any size, and little of it is in memory") {
+    withFolder { (ours, _, folder) =>
+      val out = ours.createAtomic(in(folder, "9.compact"), overwriteIfPossible = false)
+      val line = Array.tabulate(1 << 20)(i => (i * 7).toByte)
+      for (i <- 0 until 4) {
+        out.write(i)
+        out.write(line)
+        val written = names(folder).filter(_.endsWith(".tmp")).map(name => Files.size(folder.resolve(name)))
+        assert(written.sum > i * line.length && written.sum + (1 << 17) > (i + 1L) * line.length)
+      }
+      out.close()
+      val expected = (0 until 4).map(i => i.toByte +: line).reduce(_ ++ _)
+      assert(checkedRead(in(folder, "9.compact")).sameElements(expected))
+      assert(names(folder) == Set("9.compact", ".9.compact.crc"))
+    }
+  }
+
+  test("the memory for an entry does not grow with it") {
+    withFolder { (ours, _, folder) =>
+      def allocated(name: String, mebibytes: Int): Long = {
+        val line = new Array[Byte](1 << 20)
+        val threads = ManagementFactory.getThreadMXBean.asInstanceOf[ThreadMXBean]
+        val before = threads.getCurrentThreadAllocatedBytes
+        val out = ours.createAtomic(in(folder, name), overwriteIfPossible = false)
+        for (_ <- 0 until mebibytes) out.write(line)
+        out.close()
+        threads.getCurrentThreadAllocatedBytes - before
+      }
+      allocated("0", 1)
+      val (small, large) = (allocated("1", 1), allocated("2", 64))
+      assert(large - small < (1 << 20))
     }
   }
 

@@ -61,10 +61,21 @@ class LogListingSuite extends AnyFunSuite {
     assert(files.status(metadata).flatten.exists(_.isFile) && names(files.readAtStart) == Seq("metadata"))
   }
 
+  private def ofSizes(part: String, sizes: (String, Long)*): LogListing = {
+    val root = new Path(location, part)
+    val files = sizes.map { case (name, size) => new FileStatus(size, false, 1, 1, 0, new Path(root, name)) }
+    new LogListing(root, files, isLog = true)
+  }
+
   test("large files are left to Spark") {
-    val root = new Path(location, "sources")
-    val large = new FileStatus(1L << 30, false, 1, 1, 0, new Path(root, "0/9.compact"))
-    assert(new LogListing(root, Seq(large), isLog = true).readAtStart.isEmpty)
+    assert(ofSizes("sources", "0/9.compact" -> (1L << 30)).readAtStart.isEmpty)
+    assert(ofSizes("sources", "0/0" -> (1L << 20), "1/0" -> 100).readAtStart.map(_.getLen) == Seq(100))
+    assert(ofSizes("offsets", "0" -> (1L << 20), "1" -> 100).readAtStart.map(_.getLen) == Seq(1L << 20, 100))
+  }
+
+  test("many small files take little memory together") {
+    val files = ofSizes("sources", (0 until 1000).map(i => s"$i/0" -> (60L << 10)): _*).readAtStart
+    assert(files.size > 100 && files.map(_.getLen).sum <= (8L << 20))
   }
 
   test("a log with entries tells which entries there are not") {
