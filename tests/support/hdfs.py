@@ -77,7 +77,7 @@ class Hdfs:
 
     def hadoop_files(self) -> Any:
         """The shim's class that serves files in the driver."""
-        settings = self.jvm.com.google.common.base.Suppliers.ofInstance(self.jvm.org.apache.hadoop.conf.Configuration())
+        settings = self.jvm.com.google.common.base.Functions.constant(self.jvm.org.apache.hadoop.conf.Configuration())
         return self.jvm.org.apache.spark.sql.ckpt.bridge.HadoopFiles(settings)
 
     def to_jvm(self, message: Message) -> Any:

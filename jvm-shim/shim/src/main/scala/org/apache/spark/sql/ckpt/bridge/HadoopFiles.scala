@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.bridge
 import java.io.{EOFException, FileNotFoundException, IOException}
 import java.util
 import java.util.concurrent.ConcurrentHashMap
-import java.util.function.Supplier
+import java.util.function.Function
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{CreateFlag, FileAlreadyExistsException, FileContext, FileStatus, FSDataOutputStream, Path}
@@ -28,9 +28,9 @@ import org.apache.spark.sql.ckpt.protocol._
  * `FileContext`, which, unlike `FileSystem`, has a rename that fails if the target exists. Calls come from any thread
  * and block.
  *
- * @param settings settings of the file systems, evaluated at the first use of each
+ * @param settings settings of the file system of a path, evaluated at the first use of each file system
  */
-private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
+private[ckpt] final class HadoopFiles(settings: Function[Path, Configuration]) {
   import HadoopFiles._
 
   private val contexts = new ConcurrentHashMap[(String, String), FileContext]()
@@ -107,7 +107,7 @@ private[ckpt] final class HadoopFiles(settings: Supplier[Configuration]) {
   private def context(path: Path): FileContext = {
     val uri = path.toUri
     contexts.computeIfAbsent(
-      (uri.getScheme, uri.getAuthority), _ => FileContext.getFileContext(uri, impatient(settings.get)))
+      (uri.getScheme, uri.getAuthority), _ => FileContext.getFileContext(uri, impatient(settings.apply(path))))
   }
 }
 

@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt.driver
 
 import java.util.UUID
 
+import scala.concurrent.duration.FiniteDuration
 import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
@@ -53,10 +54,13 @@ private[ckpt] object CheckpointDriver extends Logging {
    * session's shared state from there would recurse without end.
    */
   def onProviderConstructed(): Unit =
-    queryHere.foreach { case (context, _) =>
-      SparkSession.getActiveSession.foreach(active => session = Some(active))
+    queryHere.foreach { case (context, queryId) =>
+      val active = SparkSession.getActiveSession
+      if (active.isDefined) session = active
       val settings = SQLConf.get.getAllConfs
-      settingsCheck.begin(ensureStarted(context, settings), settings)
+      val requests = ensureStarted(context, settings)
+      active.flatMap(RunningBatch.find(_, UUID.fromString(queryId))).foreach(requests.runs.saw)
+      settingsCheck.begin(requests.bridge, settings)
     }
 
   /**
@@ -140,6 +144,9 @@ private[ckpt] object CheckpointDriver extends Logging {
       Option(context.getLocalProperty(StreamExecution.QUERY_ID_KEY)).map((context, _))
     }
 
+  /** True if a run of a query is active in this driver, in any session. Its state must be ours. */
+  def isActive(runId: String): Boolean = synchronized(running).exists(_.requests.runs.active(runId).isDefined)
+
   /** Start for a store without a query, in the driver's JVM. */
   def ensureStartedForStore(settings: Map[String, String]): Unit =
     if (isDriver) SparkContext.getActive.foreach(ensureStarted(_, settings))
@@ -147,18 +154,22 @@ private[ckpt] object CheckpointDriver extends Logging {
   /** Coordinator for stores in a JVM without a Spark application, with a side process of its own. */
   lazy val withoutApplication: CheckpointRequests = {
     val executors = new RegisteredExecutors
-    val files = new HadoopFiles(() => SparkHadoopUtil.get.conf)
-    requestsOver(pythonExecutable(None, Map.empty), SPARK_VERSION, files, executors, () => None, None, _ => ())
+    val files = new HadoopFiles(_ => SparkHadoopUtil.get.conf)
+    requestsOver(pythonExecutable(None, Map.empty), SPARK_VERSION, files, Settings.bridgeSilence(Map.empty), executors,
+      new SeenRuns, None, _ => ())
   }
 
   private def isDriver: Boolean = SparkEnv.get != null && SparkEnv.get.executorId == SparkContext.DRIVER_IDENTIFIER
 
-  private def ensureStarted(context: SparkContext, settings: Map[String, String]): PythonBridge = synchronized {
+  private def ensureStarted(context: SparkContext, settings: Map[String, String]): CheckpointRequests = synchronized {
     if (!running.exists(_.context eq context)) {
       val executors = new RegisteredExecutors
-      val files = new HadoopFiles(() => session.fold(context.hadoopConfiguration)(_.sessionState.newHadoopConf()))
+      val runs = new SeenRuns
+      val files = new HadoopFiles(path =>
+        runs.ofPath(path).map(StreamingPlans.sessionOfRun).orElse(session)
+          .fold(context.hadoopConfiguration)(_.sessionState.newHadoopConf()))
       val python = pythonExecutable(Some(context), settings)
-      val requests = requestsOver(python, context.version, files, executors, () => session,
+      val requests = requestsOver(python, context.version, files, silenceOf(context, settings), executors, runs,
         Some(context.env.metricsSystem), CheckpointUI.post(context, _))
       context.env.rpcEnv.setupEndpoint(Coordinator.Endpoint, new CheckpointEndpoint(context.env.rpcEnv, requests))
       context.addSparkListener(new TaskEndListener(requests))
@@ -166,20 +177,22 @@ private[ckpt] object CheckpointDriver extends Logging {
       running = Some(new Running(context, requests))
       warmUp(requests.bridge)
     }
-    running.get.requests.bridge
+    running.get.requests
   }
 
   private def requestsOver(
       python: String,
       sparkVersion: String,
       files: HadoopFiles,
+      silence: FiniteDuration,
       executors: RegisteredExecutors,
-      session: () => Option[SparkSession],
+      runs: SeenRuns,
       system: Option[MetricsSystem],
       post: JsonNode => Unit): CheckpointRequests = {
     lazy val requests: CheckpointRequests =
-      new CheckpointRequests(bridge, executors, session, system.map(new CheckpointMetrics(_, bridge)), post)
-    lazy val bridge = new PythonBridge(python, sparkVersion, files, notification => requests.notified(notification))
+      new CheckpointRequests(bridge, executors, runs, system.map(new CheckpointMetrics(_, bridge)), post)
+    lazy val bridge: PythonBridge =
+      new PythonBridge(python, sparkVersion, files, silence, notification => requests.notified(notification))
     requests
   }
 
@@ -201,6 +214,13 @@ private[ckpt] object CheckpointDriver extends Logging {
     }
     requests.suspendAll()
     requests.bridge.close()
+  }
+
+  /** As with Python, the application's own setting comes first. The coordinator refuses an invalid one. */
+  private def silenceOf(context: SparkContext, settings: Map[String, String]): FiniteDuration = {
+    val ofApplication = context.getConf.getOption(Settings.BridgeSilence).map(Settings.BridgeSilence -> _)
+    try Settings.bridgeSilence(settings ++ ofApplication)
+    catch { case _: CheckpointFailure => Settings.bridgeSilence(Map.empty) }
   }
 
   private def pythonExecutable(context: Option[SparkContext], settings: Map[String, String]): String =

@@ -24,7 +24,6 @@ import org.apache.spark.sql.ckpt.OwnThreads
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
 import org.apache.spark.sql.ckpt.metrics.CheckpointMetrics
 import org.apache.spark.sql.ckpt.protocol._
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 /**
@@ -32,14 +31,14 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
  * the plan of the running batch, the end of tasks and queries.
  *
  * @param executors receivers of the side process's unsolicited messages
- * @param session   a session of the queries' shared state; changes as sessions come and go
+ * @param runs      the active runs
  * @param metrics   metrics of the queries; None without an application
  * @param post      receives reports of checkpoints for people; must not block
  */
 private[ckpt] final class CheckpointRequests(
     val bridge: PythonBridge,
     val executors: RegisteredExecutors,
-    session: () => Option[SparkSession],
+    private[driver] val runs: SeenRuns,
     metrics: Option[CheckpointMetrics],
     post: JsonNode => Unit)
     extends Coordinator
@@ -91,7 +90,7 @@ private[ckpt] final class CheckpointRequests(
           .flatMap(_ => bridge.send(request))
           .map(noteAck(job, store, Ack.stateId(header), _))
       case Query.Kind =>
-        Future.successful(QueryReply(executionOf(id).isDefined).toMessage)
+        Future.successful(QueryReply(runs.active(id).isDefined).toMessage)
       case _ =>
         bridge.send(request)
     }
@@ -108,8 +107,6 @@ private[ckpt] final class CheckpointRequests(
     val version = EndOffsetsReply.of(reply).completedVersion
     Option(jobs.get(runId)).foreach(_.known.complete(version))
   }
-
-  private def executionOf(job: String): Option[StreamExecution] = session().flatMap(RunningBatch.ofRun(_, job))
 
   /** Sends the batch's trigger message once; after a failure, again with the next message. */
   private def triggerFirst(job: Job, store: StoreHeader, header: JsonNode): Future[Unit] = {
@@ -138,7 +135,7 @@ private[ckpt] final class CheckpointRequests(
 
   private def triggerOf(job: Job, header: JsonNode, batchId: Long): Option[Message] =
     Trigger.within(header).orElse {
-      val execution = executionOf(job.id).getOrElse(throw RunningBatch.noSuchQuery(job.id))
+      val execution = runs.active(job.id).getOrElse(throw RunningBatch.noSuchQuery(job.id))
       job.execution = Some(execution)
       RunningBatch.trigger(execution, batchId).map(_.toMessage)
     }
@@ -163,6 +160,7 @@ private[ckpt] final class CheckpointRequests(
 
   /** @param exception stack trace of the failure that has ended the query */
   def queryEnded(runId: String, exception: Option[String]): Unit = {
+    runs.ended(runId)
     jobOfStage.forget(runId)
     open.forget(runId)
     Option(jobs.remove(runId)).foreach { job =>

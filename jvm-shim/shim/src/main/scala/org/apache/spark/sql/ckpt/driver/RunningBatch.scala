@@ -14,8 +14,6 @@ import java.io.{ByteArrayOutputStream, OutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
-import scala.jdk.CollectionConverters._
-
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointLogFileManager, Settings}
 import org.apache.spark.sql.ckpt.compat.{OffsetLogs, StreamingPlans}
@@ -34,13 +32,9 @@ import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, S
  */
 private[driver] object RunningBatch {
 
-  /** The execution of a query that runs in this driver. */
+  /** The execution of a query that runs in this driver, in a session of the same shared state. */
   def find(session: SparkSession, queryId: UUID): Option[StreamExecution] =
     Option(session.sharedState.activeStreamingQueries.get(queryId))
-
-  /** The execution of a run. The thread that started a task does not identify the query of its store. */
-  def ofRun(session: SparkSession, runId: String): Option[StreamExecution] =
-    session.sharedState.activeStreamingQueries.values().asScala.find(_.runId.toString == runId)
 
   /** The execution whose batch in real-time mode has ended, if the state of the batch is ours. */
   def inRealTime(session: SparkSession, queryId: UUID): Option[StreamExecution] =

@@ -16,7 +16,7 @@ import org.apache.spark.sql.classic.SparkSession
 
 /** Hadoop's file systems of a session, for `spark_ckpt.transfer`, which calls them through Py4J. Thread-safe. */
 final class SessionFiles(session: SparkSession) {
-  private val files = new HadoopFiles(() => session.sessionState.newHadoopConf())
+  private val files = new HadoopFiles(_ => session.sessionState.newHadoopConf())
 
   /**
    * The reply to a request (docs/protocol.md, section 1.6).

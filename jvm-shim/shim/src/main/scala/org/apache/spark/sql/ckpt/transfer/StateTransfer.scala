@@ -19,7 +19,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.driver.FileSystemSettings
+import org.apache.spark.sql.ckpt.driver.{CheckpointDriver, FileSystemSettings}
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.streaming.state.StateStoreConf
@@ -62,9 +62,9 @@ object StateTransfer {
     case _ => path
   }
 
-  /** True if this process ran a query, and does so no more. */
+  /** True if this process ran a query, in any session, and does so no more. */
   def hasEnded(session: SparkSession, pid: Long, runId: String): Boolean =
-    pid == ProcessHandle.current().pid() &&
+    pid == ProcessHandle.current().pid() && !CheckpointDriver.isActive(runId) &&
       !session.sharedState.activeStreamingQueries.values().asScala.exists(_.runId.toString == runId)
 
   /** Hadoop's file systems of a session. */

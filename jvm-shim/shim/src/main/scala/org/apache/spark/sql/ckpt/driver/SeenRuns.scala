@@ -1,0 +1,47 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.driver
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+
+/**
+ * Runs of queries, as the provider has seen each on its own thread. Spark lists the active ones by shared state, of
+ * which an application has one for each root session. A run is forgotten at its end. Thread-safe.
+ */
+private[driver] final class SeenRuns {
+  private val runs = new ConcurrentHashMap[String, StreamExecution]()
+
+  /** A run is active, on this thread or one that it has started. */
+  def saw(run: StreamExecution): Unit = {
+    val id = run.runId.toString
+    runs.put(id, run)
+    // A thread that it has started may be late: the event of its end has come then.
+    if (!run.isActive) ended(id)
+  }
+
+  /** The execution of an active run. */
+  def active(runId: String): Option[StreamExecution] = Option(runs.get(runId)).filter(_.isActive)
+
+  /** The execution of an active run whose checkpoint location has this path. */
+  def ofPath(path: Path): Option[StreamExecution] = {
+    val above = Iterator.iterate(path)(_.getParent).takeWhile(_ != null).map(_.toUri).toSet
+    runs.values.asScala.find(run => run.isActive && above(new Path(run.resolvedCheckpointRoot).toUri))
+  }
+
+  /** A run has ended. */
+  def ended(runId: String): Unit = runs.remove(runId)
+}
