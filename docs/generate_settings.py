@@ -23,11 +23,21 @@ One key is required. The jar must be on the class path:
 
     spark.sql.extensions = org.apache.spark.sql.ckpt.CheckpointExtensions
 
-On an object store, a third key makes Spark write each entry of its own logs (`offsets`, `commits`, `sources`) with
-one conditional put. Spark's default renames a file instead, which takes about twenty requests there. On other file
-systems the key has no effect:
+A third key sets the writer of Spark's own logs (`offsets`, `commits`, `sources`, `_spark_metadata`):
 
     spark.sql.streaming.checkpointFileManagerClass = org.apache.spark.sql.ckpt.CheckpointLogFileManager
+
+- **S3**: an entry of up to 4 MiB is one conditional put. Spark's default renames a file instead, which takes about
+  twenty requests. A longer entry is left to Spark's default, which writes it as it comes. At a start, small files are
+  read in parallel, and answered from memory until the first commit: entries of `offsets` and `commits` of up to 4 MiB,
+  other files of up to 64 KiB, and at most 8 MiB of each log. Later, an entry of up to 64 KiB that the driver has just
+  put is read back from memory.
+- **Local disk**: the files are those of Spark's default, checksums included, but no process is started for them. An
+  entry of any length is written as it comes, with its checksums, through a buffer of 64 KiB.
+- **Others**, such as HDFS: as without the key.
+
+On all of them, a query that was [rolled back](operations.md) meanwhile writes no further entry of `offsets` and
+`commits`.
 
 All other keys begin with `{PREFIX}` and are fixed when a query starts. `spark_ckpt.configure` has a typed option
 for each, and `conf/spark-ckpt.properties` lists them for `spark-submit`.
@@ -56,8 +66,8 @@ the first batch of a query runs a task. `spark-ckpt rescale` and `rollback` chec
   letter case, a missing part. The message names the nearest key;
 - a value that cannot be parsed or is out of range;
 - contradictions: `zookeeper.*` with a store other than `zookeeper`; that store without `zookeeper.quorum`; a
-  `zookeeper.sessionTimeout` that is not shorter than `bridge.timeout`; more `tolerableFailures` than have their
-  pauses within `bridge.timeout`; `retained` with `cleanup=deleteOnEnd`;
+  `zookeeper.sessionTimeout` or `bridge.silence` that is not shorter than `bridge.timeout`; more `tolerableFailures`
+  than have their pauses within `bridge.timeout`; `retained` with `cleanup=deleteOnEnd`;
 - an option of `configure` that differs from the same setting on the builder.
 
 Spark's own precedence applies: the builder and `configure`, then `spark-submit`, then `spark-defaults.conf`.

@@ -54,6 +54,7 @@ def configure(
     change_feed: str | None = None,
     real_time_mode: str | None = None,
     bridge_timeout: float | str | None = None,
+    bridge_silence: float | str | None = None,
     log_level: str | None = None,
     log_format: str | None = None,
     tracing: str | None = None,
@@ -115,6 +116,8 @@ def configure(
         Queries with state in Spark's real-time mode: `refused` or `experimental`.
     bridge_timeout
         Time that a task waits for an answer of the coordinator, in seconds or with a unit.
+    bridge_silence
+        Silence after which the driver replaces its side process, in seconds or with a unit.
     log_level, log_format
         The coordinator's records in the driver's log: `debug`, `info`, `warning` or `error`; `text` or `json`.
     tracing
@@ -159,6 +162,7 @@ def configure(
         config.CHANGE_FEED: change_feed,
         config.REAL_TIME_MODE: real_time_mode,
         config.BRIDGE_TIMEOUT: bridge_timeout,
+        config.BRIDGE_SILENCE: bridge_silence,
         config.LOG_LEVEL: log_level,
         config.LOG_FORMAT: log_format,
         config.TRACING: tracing,

@@ -83,6 +83,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         change_feed="writes",
         real_time_mode="experimental",
         bridge_timeout=90.5,
+        bridge_silence="1m",
         log_level="warning",
         log_format="json",
         tracing="otel",
@@ -92,6 +93,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
     assert set(ours) == {setting.key for setting in SETTINGS}
     assert ours[PREFIX + "chain.maxDeltaRatio"] == "0.5"
     assert ours[PREFIX + "bridge.timeout"] == "90.5"
+    assert ours[PREFIX + "bridge.silence"] == "1m"
     assert ours[PREFIX + "timeout"] == "1h"
     assert ours[PREFIX + "ackThreshold"] == "64KiB"
     assert ours[PREFIX + "python"] == "/opt/python"

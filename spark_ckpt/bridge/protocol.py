@@ -101,11 +101,19 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """First message of the JVM to a new side process."""
+    """First message of the JVM to a new side process.
+
+    Args:
+        protocol: version of the protocol.
+        spark_version: version of Spark.
+        pid: process id of the JVM.
+        hung: number of side processes that this JVM has killed before, because they gave no sign of life.
+    """
 
     protocol: int
     spark_version: str
     pid: int
+    hung: int = 0
 
 
 # ---- Arrow -----------------------------------------------------------------------------------------------------------
@@ -183,7 +191,9 @@ def parse_header(message: Message) -> dict[str, Any]:
 
 def parse_start(header: Mapping[str, Any]) -> Start:
     """Decodes a `start` message."""
-    return Start(int(header["protocol"]), str(header["spark_version"]), int(header["pid"]))
+    return Start(
+        int(header["protocol"]), str(header["spark_version"]), int(header["pid"]), int(header.get("hung") or 0)
+    )
 
 
 def parse_trigger(header: Mapping[str, Any]) -> Trigger:

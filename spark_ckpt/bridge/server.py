@@ -50,7 +50,7 @@ class Server:
     order. A writer thread sends all waiting replies and notifications as one record batch. Until a `start` message is
     accepted, the server rejects every other request and touches nothing. A job still open at the end of the input is
     suspended. The driver's answers to the file requests of a job arrive among the messages, so the reader thread never
-    waits for a job.
+    waits for a job. It answers a `ping` itself, so only a process that hangs as a whole gives no sign of life.
 
     Args:
         source: input with the messages, one Arrow IPC stream.
@@ -102,6 +102,8 @@ class Server:
         if message.kind in ("ok", "error"):
             self._files.answered(message)
             return None
+        if message.kind == "ping":
+            return protocol.ok(message.id, {})
         header = protocol.parse_header(message)
         if message.kind == "start":
             return self._start(message, header)
@@ -133,7 +135,7 @@ class Server:
             )
             raise ProtocolError(self._refusal)
         self._refusal = None
-        self._environment = self._environment.with_pid(start.pid)
+        self._environment = self._environment.of_driver(start.pid, start.hung)
         return protocol.start_reply(message.id, __version__)
 
     def _stop(self) -> None:

@@ -51,6 +51,7 @@ class RecordStore(CompletedCheckpointStore):
 
     def __init__(self, owner: Owner, clock: Clock | None = None) -> None:
         self.log_epoch: int | None = None
+        self.hung: int | None = None
         """Log epoch of the driver, for its claims."""
         self._owner = owner
         self._clock = clock or SystemClock()
@@ -116,6 +117,7 @@ class RecordStore(CompletedCheckpointStore):
             process,
             self.log_epoch,
             __version__,
+            self.hung,
         )
 
     def _claimed(self, claim: ClaimRecord) -> None:

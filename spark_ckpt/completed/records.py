@@ -108,6 +108,8 @@ class ClaimRecord:
         log_epoch: log epoch that the driver's writer of Spark's logs keeps to (`spark_ckpt.spark_files.rollbacks`);
             None if that writer is not ours, or of an earlier release.
         release: release of spark-ckpt that wrote it; informative only. None in claims of releases without this field.
+        hung: number of side processes that the driver has killed before this claim, because they gave no sign of life;
+            None without any.
     """
 
     id: int
@@ -119,6 +121,7 @@ class ClaimRecord:
     process: ProcessIdentity | None = None
     log_epoch: int | None = None
     release: str | None = None
+    hung: int | None = None
 
     kind = "claim"
 
@@ -229,7 +232,8 @@ def _record(content: Mapping[str, Any]) -> Record:
         process = None if content.get("process") is None else _make(ProcessIdentity, content["process"])
         log_epoch = None if content.get("log_epoch") is None else int(content["log_epoch"])
         release = None if content.get("release") is None else str(content["release"])
-        return ClaimRecord(record_id, generation, owner, attempt, timestamp_ms, seen, process, log_epoch, release)
+        hung = None if content.get("hung") is None else int(content["hung"])
+        return ClaimRecord(record_id, generation, owner, attempt, timestamp_ms, seen, process, log_epoch, release, hung)
     if content["kind"] != CheckpointRecord.kind:
         raise ValueError(f"kind {content['kind']!r}")
     return CheckpointRecord(

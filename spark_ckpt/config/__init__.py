@@ -7,6 +7,7 @@ from spark_ckpt.config.kinds import Setting
 from spark_ckpt.config.settings import (
     ACK_MEMORY,
     ACK_THRESHOLD,
+    BRIDGE_SILENCE,
     BRIDGE_TIMEOUT,
     CHANGE_FEED,
     CLEANUP,
@@ -53,6 +54,7 @@ from spark_ckpt.config.spark_settings import (
 __all__ = [
     "ACK_MEMORY",
     "ACK_THRESHOLD",
+    "BRIDGE_SILENCE",
     "BRIDGE_TIMEOUT",
     "CHANGE_FEED",
     "CLEANUP",

@@ -12,6 +12,7 @@ from spark_ckpt.config.kinds import Setting
 from spark_ckpt.config.settings import (
     ACK_MEMORY,
     ACK_THRESHOLD,
+    BRIDGE_SILENCE,
     BRIDGE_TIMEOUT,
     CHANGE_FEED,
     CLEANUP,
@@ -72,6 +73,7 @@ class CheckpointConfig:
     real_time_mode: str = "refused"
     python: str | None = None
     bridge_timeout: float = 300.0
+    bridge_silence: float = 120.0
     log_level: str = "info"
     log_format: str = "text"
     tracing: str = "off"
@@ -112,6 +114,7 @@ class CheckpointConfig:
             real_time_mode=_set(REAL_TIME_MODE, ours),
             python=PYTHON.value(ours),
             bridge_timeout=_set(BRIDGE_TIMEOUT, ours),
+            bridge_silence=_set(BRIDGE_SILENCE, ours),
             log_level=_set(LOG_LEVEL, ours),
             log_format=_set(LOG_FORMAT, ours),
             tracing=_set(TRACING, ours),

@@ -41,6 +41,12 @@ def check_contradictions(config: CheckpointConfig, given: Collection[str]) -> No
             f"{PREFIX}cleanup=deleteOnEnd deletes every checkpoint when the query ends, so none is retained: remove "
             "one of the two settings",
         )
+    if PREFIX + "bridge.silence" in given and config.bridge_silence >= config.bridge_timeout:
+        raise SettingError(
+            PREFIX + "bridge.silence",
+            f"{config.bridge_silence:g} s must be shorter than {PREFIX}bridge.timeout ({config.bridge_timeout:g} s): "
+            "otherwise tasks give up before a side process that hangs is replaced",
+        )
     pauses = all_pauses(config.tolerable_failures)
     if pauses >= config.bridge_timeout:
         raise SettingError(

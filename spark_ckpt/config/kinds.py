@@ -111,6 +111,18 @@ def seconds(text: str) -> float:
     return value
 
 
+def at_least(minimum: float) -> Callable[[str], float]:
+    """A duration of at least this many seconds, as seconds."""
+
+    def parse(text: str) -> float:
+        value = units.milliseconds(text) / 1000
+        if not minimum <= value <= LONGEST_DURATION_SECONDS:
+            raise ValueError(f"'{text}' is out of range: must be {units.DURATION_FORM}, from {minimum:g}s to 365d")
+        return value
+
+    return parse
+
+
 def positive(text: str) -> float:
     """A number above 0, without a unit."""
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from spark_ckpt.config.kinds import (
     Setting,
     absolute,
+    at_least,
     one_of,
     positive,
     seconds,
@@ -36,6 +37,9 @@ MAX_MEMORY_PERCENT = 90
 
 MAX_TOLERABLE_FAILURES = 20
 """Most tolerable consecutive failures."""
+
+LEAST_SILENCE_SECONDS = 1.0
+"""Shortest silence of a side process that counts as its end."""
 
 _STORES = ("filesystem", "standalone", "zookeeper")
 ROLL_BACK = "rollBack"
@@ -256,6 +260,17 @@ BRIDGE_TIMEOUT = Setting[float](
     "Time that a task waits for an answer of the coordinator, or for another task to release the same store.",
     seconds,
 )
+BRIDGE_SILENCE = Setting[float](
+    "bridge.silence",
+    "duration",
+    120.0,
+    "Time without any sign of life after which the driver kills its side process and starts another one, which goes on "
+    "with the same checkpoints. The process answers the driver every few seconds however long its storages take, so "
+    "only one that hangs is silent. Time in which the driver stands still itself does not count. One process serves "
+    "the whole application: its own setting counts, or else that of its first query. At least "
+    f"{LEAST_SILENCE_SECONDS:g}s.",
+    at_least(LEAST_SILENCE_SECONDS),
+)
 LOG_LEVEL = Setting[str](
     "log.level",
     "name",
@@ -306,6 +321,7 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     REAL_TIME_MODE,
     PYTHON,
     BRIDGE_TIMEOUT,
+    BRIDGE_SILENCE,
     LOG_LEVEL,
     LOG_FORMAT,
     TRACING,

@@ -66,6 +66,7 @@ class Environment:
         in_background: runs work beside the batches.
         commit_seconds: seconds that a driver waits, on takeover, for the commit of a completed batch.
         claims: claims of the runs in this process.
+        hung: number of side processes that the driver has killed before this one, because they gave no sign of life.
     """
 
     host: str = field(default_factory=socket.gethostname)
@@ -77,14 +78,15 @@ class Environment:
     in_background: Callable[[Callable[[], None]], None] = in_thread
     commit_seconds: float = 10.0
     claims: ProcessClaims = field(default_factory=ProcessClaims)
+    hung: int = 0
 
     def owner(self, query_id: str, run_id: str) -> Owner:
         """Owner in the records of a job."""
         return Owner(self.host, self.pid, self.process_token, query_id, run_id)
 
-    def with_pid(self, pid: int) -> Environment:
-        """Copy with another process id of the JVM."""
-        return replace(self, pid=pid)
+    def of_driver(self, pid: int, hung: int) -> Environment:
+        """Copy with the process id of a driver's JVM, and the number of side processes that it has killed before."""
+        return replace(self, pid=pid, hung=hung)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,7 +148,8 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
     storage = environment.open_storage(trigger)
     check_no_links(storage)
     owner = environment.owner(trigger.query_id, trigger.job)
-    store = make_store(config, storage, owner, environment.clock, environment.claims, trigger.log_epoch)
+    clock, claims, hung = environment.clock, environment.claims, environment.hung or None
+    store = make_store(config, storage, owner, clock, claims, trigger.log_epoch, hung)
     try:
         heartbeat = Heartbeat(going_back, environment.clock, config.bridge_timeout)
         way = WayBack(storage, store, owner, config, environment.clock, heartbeat=heartbeat)

@@ -79,14 +79,15 @@ def started(run: Run, trigger: Trigger, job: OpenJob) -> Report:
     """
     claims = job.store.claims()
     earlier = [claim for claim in claims if claim.owner.run_id != run.run_id and claim.generation < run.generation]
-    own = [claim.timestamp_ms for claim in claims if claim.generation == run.generation]
+    own = [claim for claim in claims if claim.generation == run.generation]
     values = values_in_force(trigger.settings)
     return {
         **_head(run, ReportStatus.STARTED),
         "location": redacted(trigger.location),
         "host": job.owner.host,
         "pid": job.owner.pid,
-        "claimed_ms": own[-1] if own else None,
+        "claimed_ms": own[-1].timestamp_ms if own else None,
+        "hung": (own[-1].hung or 0) if own else 0,
         "fenced": [_claim(claim) for claim in earlier[-MOST_FENCED:]],
         "max_parallelism": job.max_parallelism,
         "key_group_factors": list(job.key_group_factors),

@@ -31,6 +31,7 @@ def make_store(
     clock: Clock,
     claims: ProcessClaims | None = None,
     log_epoch: int | None = None,
+    hung: int | None = None,
 ) -> CompletedCheckpointStore:
     """The store, neither recovered nor claimed.
 
@@ -41,9 +42,10 @@ def make_store(
         clock: for timestamps and pauses.
         claims: of the runs of this driver, for a store without a fence.
         log_epoch: log epoch of the driver, for its claims.
+        hung: number of side processes that the driver has killed, for its claims.
     """
     store = _make_store(config, storage, owner, clock, claims)
-    store.log_epoch = log_epoch
+    store.log_epoch, store.hung = log_epoch, hung
     return store
 
 

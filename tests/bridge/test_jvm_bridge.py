@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import textwrap
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,24 +16,26 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from spark_ckpt.bridge.protocol import Message
+from spark_ckpt.completed.records import ClaimRecord, decode_record
 from spark_ckpt.coordinator.messages import Decline, EndOffsets
 from tests.bridge import wire
 from tests.bridge.remote_driver import RemoteDriver
 from tests.support.hdfs import Hdfs, from_jvm
 from tests.support.invariants import assert_invariants, completed_versions
-from tests.support.processes import kill
+from tests.support.processes import command_line, kill
 from tests.support.waiting import PATIENCE
 
 
 class JvmBridge:
     """`PythonBridge` in the JVM of the cluster."""
 
-    def __init__(self, hdfs: Hdfs, python: str | Path = sys.executable) -> None:
+    def __init__(self, hdfs: Hdfs, python: str | Path = sys.executable, silence: float = PATIENCE) -> None:
         self._hdfs = hdfs
+        limit = hdfs.jvm.scala.concurrent.duration.Duration.apply(int(silence), "s")
         # A Scala map with a default accepts every argument as a function: it ignores notifications.
         forget = hdfs.jvm.scala.Predef.Map().empty().withDefaultValue(hdfs.jvm.scala.runtime.BoxedUnit.UNIT)
         bridge = hdfs.jvm.org.apache.spark.sql.ckpt.bridge.PythonBridge
-        self._bridge = bridge(str(python), "4.2.0", hdfs.hadoop_files(), forget)
+        self._bridge = bridge(str(python), "4.2.0", hdfs.hadoop_files(), limit, forget)
         self._patience = hdfs.jvm.scala.concurrent.duration.Duration.apply(int(PATIENCE), "s")
 
     def send(self, request: wire.Request) -> Any:
@@ -72,9 +77,19 @@ class JvmBridge:
         entry = f'v1\n{{}}\n{{"topic":{{"0":{version}}}}}'
         return self.receive(self.send(wire.end_offsets(EndOffsets(driver.run_id, version - 1, version, entry))))
 
+    @property
+    def pid(self) -> int:
+        """Process id of the side process."""
+        return int(self._bridge.pid().get())
+
+    @property
+    def hung(self) -> int:
+        """Number of side processes that were killed because they were silent."""
+        return int(self._bridge.hung())
+
     def kill(self) -> None:
         """Sends SIGKILL to the side process."""
-        kill(int(self._bridge.pid().get()))
+        kill(self.pid)
 
     def close(self) -> None:
         """Closes the bridge, as the driver does at its end."""
@@ -115,6 +130,72 @@ def test_real_time_batches_with_a_side_process_that_dies(hdfs: Hdfs, bridge: Jvm
     storage = hdfs.storage(location)
     assert_invariants(storage, orphans=True)
     assert completed_versions(storage) == [4, 5]
+
+
+SILENCE = 3.0
+"""Short silence that ends a side process, in seconds."""
+
+
+def newest_claim(location: Path) -> ClaimRecord:
+    """The last claim in the log of a location."""
+    files = sorted((location / "ckpt" / "completed").glob("*.json"))
+    records = [decode_record(file.read_bytes(), str(file)) for file in files]
+    return [record for record in records if isinstance(record, ClaimRecord)][-1]
+
+
+def test_a_side_process_that_hangs_is_replaced_and_its_messages_replayed(hdfs: Hdfs, tmp_path: Path) -> None:
+    """Twice: in the middle of a checkpoint, and with nothing to do. Nothing fails."""
+    bridge = JvmBridge(hdfs, silence=SILENCE)
+    driver = RemoteDriver(tmp_path / "q", run_id="run-1")
+    assert bridge.run_batch(driver, 1)["completed_version"] == 1
+    for version in (2, 3):
+        hanging = bridge.pid
+        if version == 2:
+            bridge.receive(bridge.send(wire.trigger(driver.make_trigger(version))))
+        os.kill(hanging, signal.SIGSTOP)
+        assert bridge.run_batch(driver, version)["completed_version"] == version
+        assert not command_line(hanging)
+        assert bridge.hung == version - 1
+        assert newest_claim(tmp_path / "q").hung == version - 1
+    bridge.close()
+    assert_invariants(tmp_path / "q", orphans=True)
+    assert completed_versions(tmp_path / "q") == [2, 3]
+
+
+SLOW = textwrap.dedent(
+    """
+    import sys
+    import time
+    from pathlib import Path
+    from spark_ckpt.bridge import __main__ as main
+    from spark_ckpt.coordinator.job import Job
+
+    def waits(handle):
+        def wait_and_handle(self, message, *others):
+            while not Path(sys.argv[1]).exists():
+                time.sleep(0.1)
+            return handle(self, message, *others)
+        return wait_and_handle
+
+    Job.trigger = waits(Job.trigger)
+    sys.exit(main.main())
+    """
+)
+
+
+def test_a_side_process_that_waits_for_a_storage_is_not_silent(hdfs: Hdfs, tmp_path: Path) -> None:
+    program, python, end = tmp_path / "slow.py", tmp_path / "python", tmp_path / "end"
+    program.write_text(SLOW)
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{program}" "{end}"\n')
+    python.chmod(0o755)
+    bridge = JvmBridge(hdfs, python, silence=SILENCE)
+    driver = RemoteDriver(tmp_path / "q", run_id="run-1")
+    asked = bridge.send(wire.trigger(driver.make_trigger(1)))
+    time.sleep(3 * SILENCE)
+    end.touch()
+    bridge.receive(asked)
+    assert bridge.hung == 0
+    bridge.close()
 
 
 MOST_CRASHES = 5

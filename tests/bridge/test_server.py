@@ -10,10 +10,11 @@ import tracemalloc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import spark_ckpt
-from spark_ckpt.bridge.protocol import Message
+from spark_ckpt.bridge.protocol import SCHEMA, Message, from_batch, to_batch
 from spark_ckpt.bridge.server import Server
 from spark_ckpt.coordinator.job import Job
 from tests.bridge import wire
@@ -125,3 +126,21 @@ def test_a_run_with_checkpoints_leaves_no_thread_and_no_job(runs: Runs, tmp_path
         thread.join(PATIENCE)
     assert not [thread for thread in new if thread.is_alive()]
     assert not [job for job in alive(Job) if not any(job is other for other in jobs)]
+
+
+def replies(requests: Sequence[wire.Request]) -> list[Message]:
+    """Replies of a server to requests, which all arrive at once."""
+    source, sink = io.BytesIO(), io.BytesIO()
+    with pa.ipc.new_stream(source, SCHEMA) as stream:
+        messages = [Message(i, kind, json.dumps(header)) for i, (kind, header, _, _) in enumerate(requests)]
+        stream.write_batch(to_batch(messages))
+    Server(io.BufferedReader(io.BytesIO(source.getvalue())), sink).run()
+    return [reply for batch in pa.ipc.open_stream(sink.getvalue()) for reply in from_batch(batch)]
+
+
+def test_a_ping_is_answered_before_the_start_too() -> None:
+    ping: wire.Request = ("ping", {}, b"", b"")
+    assert [(reply.id, reply.kind, reply.header) for reply in replies([ping, wire.START, ping]) if reply.id != 1] == [
+        (0, "ok", "{}"),
+        (2, "ok", "{}"),
+    ]

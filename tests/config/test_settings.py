@@ -6,6 +6,7 @@ import pytest
 
 from spark_ckpt.config import PREFIX, SETTINGS, CheckpointConfig
 from spark_ckpt.config.kinds import Setting
+from spark_ckpt.config.settings import LEAST_SILENCE_SECONDS
 from spark_ckpt.errors import SettingError
 from tests.support.provider import REPOSITORY
 
@@ -48,6 +49,7 @@ def test_the_table_has_the_defaults_of_the_class() -> None:
         config.real_time_mode,
         config.python,
         config.bridge_timeout,
+        config.bridge_silence,
         config.log_level,
         config.log_format,
         config.tracing,
@@ -55,10 +57,16 @@ def test_the_table_has_the_defaults_of_the_class() -> None:
 
 
 def test_the_shim_has_the_same_defaults() -> None:
-    """Executors read two settings themselves."""
+    """Executors and the driver read these settings themselves."""
     source = SHIM_SETTINGS.read_text(encoding="utf-8")
     threshold = re.search(r"DefaultAckThreshold = 1L << ([0-9]+)\n", source)
     timeout = re.search(r"DefaultBridgeTimeout: FiniteDuration = ([0-9]+)\.seconds\n", source)
+    silence = re.search(r"DefaultBridgeSilence: FiniteDuration = ([0-9]+)\.seconds\n", source)
+    least = re.search(r"LeastSilence: FiniteDuration = ([0-9]+)\.second\n", source)
+    assert silence is not None
+    assert least is not None
+    assert int(silence[1]) == CheckpointConfig().bridge_silence
+    assert int(least[1]) == LEAST_SILENCE_SECONDS
     assert threshold is not None
     assert timeout is not None
     assert 1 << int(threshold[1]) == CheckpointConfig().ack_threshold
@@ -98,6 +106,7 @@ def test_values_are_typed() -> None:
         realTimeMode="Experimental",
         python="/usr/bin/python3",
         bridge__timeout="112.5",
+        bridge__silence="60s",
         log__level="debug",
         log__format="JSON",
         tracing="OTel",
@@ -127,6 +136,7 @@ def test_values_are_typed() -> None:
         real_time_mode="experimental",
         python="/usr/bin/python3",
         bridge_timeout=112.5,
+        bridge_silence=60.0,
         log_level="debug",
         log_format="json",
         tracing="otel",
@@ -165,6 +175,7 @@ GOOD: dict[str, dict[str, object]] = {
     "realTimeMode": {"refused": "refused", "Experimental": "experimental"},
     "python": {"python3": "python3", "/opt/my python": "/opt/my python"},
     "bridge.timeout": {"300.0": 300.0, "300": 300.0, "5m": 300.0, "1501ms": 1.501, "365d": 365 * 86_400.0},
+    "bridge.silence": {"1": 1.0, "120s": 120.0, "1001ms": 1.001, "4m": 240.0},
     "log.level": {"info": "info", "DEBUG": "debug"},
     "log.format": {"text": "text", "Json": "json"},
     "tracing": {"off": "off", "OTel": "otel"},
@@ -199,6 +210,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "realTimeMode": ("", "true", "allowed"),
     "python": ("",),
     "bridge.timeout": NO_DURATIONS,
+    "bridge.silence": ("999ms", *NO_DURATIONS),
     "log.level": ("", "warn", "trace"),
     "log.format": ("", "xml"),
     "tracing": ("", "true", "jaeger"),
@@ -251,6 +263,8 @@ def test_the_store_zookeeper_needs_its_servers() -> None:
             "bridge.timeout",
         ),
         ({"bridge.timeout": "1.5"}, "bridge.timeout", "tolerableFailures=2"),
+        ({"bridge.silence": "5m"}, "bridge.silence", "bridge.timeout"),
+        ({"bridge.silence": "60", "bridge.timeout": "60"}, "bridge.silence", "bridge.timeout"),
         ({"bridge.timeout": "165.5", "tolerableFailures": "20"}, "bridge.timeout", "tolerableFailures=20"),
         ({"retained": "5", "cleanup": "deleteOnEnd"}, "retained", "cleanup=deleteOnEnd"),
     ],
@@ -264,6 +278,8 @@ def test_settings_that_contradict_each_other_are_both_named(settings: dict[str, 
 def test_settings_that_come_near_a_contradiction_are_taken() -> None:
     assert parse(retained="5", cleanup="deleteOnCancellation").retained == 5
     assert parse(bridge__timeout="1ms", tolerableFailures="0").bridge_timeout == 0.001
+    assert parse(bridge__timeout="100").bridge_silence == 120.0
+    assert parse(bridge__timeout="60.001", bridge__silence="60").bridge_silence == 60.0
     assert parse(bridge__timeout="166", tolerableFailures="20").tolerable_failures == 20
 
 
@@ -364,5 +380,5 @@ def test_an_unknown_key_names_the_nearest(key: str, nearest: str) -> None:
 
 
 def test_an_unknown_key_like_no_other_names_all() -> None:
-    with pytest.raises(SettingError, match=r"are ackMemory, ackThreshold, bridge\.timeout"):
+    with pytest.raises(SettingError, match=r"are ackMemory, ackThreshold, bridge\.silence"):
         CheckpointConfig.parse({PREFIX + "zzz": "1"})

@@ -213,6 +213,15 @@ def test_a_restarted_side_process_fences_nobody(driver: Driver) -> None:
     assert (again.reports[0]["generation"], again.reports[0]["fenced"]) == (2, [])
 
 
+def test_a_run_tells_how_many_side_processes_hung_before(driver: Driver) -> None:
+    driver.batch(1)
+    assert driver.reports[0]["hung"] == 0
+    again = replace(driver, environment=driver.environment.of_driver(driver.environment.pid, 3))
+    again.rows, again.ids = driver.rows, driver.ids
+    again.batch(2)
+    assert again.reports[0]["hung"] == 3
+
+
 def test_the_reason_tells_a_fenced_run(driver: Driver) -> None:
     driver.batch(1)
     job = driver.trigger(2)

@@ -1,4 +1,4 @@
-"""Checks of the drivers of a location: which one owns it, and how often that changed."""
+"""Checks of the drivers of a location: which one owns it, how often that changed, and whether its coordinator hung."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from spark_ckpt.operations.driver_liveness import OPERATION, Holder
 
 DRIVER = "driver"
 TAKEOVERS = "takeovers"
+COORDINATOR = "coordinator"
 
 _RESTARTS_WITHOUT_CHECKPOINT = 3
 """Claims after the newest checkpoint from which the query counts as restarting without progress."""
@@ -81,6 +82,27 @@ def check_takeovers(evidence: Evidence) -> Iterator[Finding]:
         )
     else:
         yield Finding(TAKEOVERS, Status.OK, answer, data=data)
+
+
+def check_coordinator(evidence: Evidence) -> Iterator[Finding]:
+    """Whether the driver had to replace its side process, the coordinator, because that hung."""
+    claims = _claims(evidence)
+    if not claims or claims[-1].owner.run_id.startswith(OPERATION):
+        return
+    hung = claims[-1].hung or 0
+    data = {"hung": hung}
+    if hung == 0:
+        yield Finding(COORDINATOR, Status.OK, "the driver has not found it hanging", data=data)
+        return
+    yield Finding(
+        COORDINATOR,
+        Status.WARNING,
+        f"before {iso_time(claims[-1].timestamp_ms)} the driver has killed and replaced it {count(hung, 'time')}, "
+        "because it gave no sign of life. No checkpoint is lost by that",
+        f"See the warnings in the log of the driver on {claims[-1].owner.host} for the times, and whether that machine "
+        "lacks memory, or has a file system that does not answer, at these times",
+        data=data,
+    )
 
 
 def _without_claim(evidence: Evidence) -> Finding:

@@ -37,6 +37,7 @@ CHECKS = (
     Check(environment.KIND, environment.check_kind, True),
     Check(drivers.DRIVER, drivers.check_driver),
     Check(drivers.TAKEOVERS, drivers.check_takeovers),
+    Check(drivers.COORDINATOR, drivers.check_coordinator),
     Check(checkpoints.LAST_CHECKPOINT, checkpoints.check_last_checkpoint, True),
     Check(checkpoints.CHAINS, checkpoints.check_chains, True),
     Check(checkpoints.FAILURES, checkpoints.check_failures, True),

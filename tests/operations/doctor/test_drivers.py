@@ -24,9 +24,10 @@ def query(tmp_path: Path) -> Query:
     return make_query(tmp_path)
 
 
-def claim(storage: LocalStorage, owner: Owner = HERE) -> None:
+def claim(storage: LocalStorage, owner: Owner = HERE, hung: int | None = None) -> None:
     """A driver claims the location."""
     store = FilesystemCompletedCheckpointStore(storage, owner)
+    store.hung = hung
     store.recover()
     store.claim()
 
@@ -82,6 +83,19 @@ def test_drivers_that_start_again_and_again(query: Query, tmp_path: Path) -> Non
     found = only(examined(query.storage), "takeovers")
     assert found.status is Status.WARNING
     assert found.data["claims_since_checkpoint"] == 3
+
+
+def test_a_coordinator_that_hung(query: Query, tmp_path: Path) -> None:
+    found = only(examined(query.storage), "coordinator")
+    assert (found.status, found.data) == (Status.OK, {"hung": 0})
+    claim(LocalStorage(tmp_path), hung=2)
+    found = only(examined(query.storage), "coordinator")
+    assert (found.status, found.data) == (Status.WARNING, {"hung": 2})
+    assert "killed and replaced it 2 times, because it gave no sign of life" in found.answer
+    assert found.advice is not None
+    assert f"log of the driver on {HERE.host}" in found.advice
+    claim(LocalStorage(tmp_path))  # another driver
+    assert only(examined(query.storage), "coordinator").status is Status.OK
 
 
 def test_a_store_without_claims(tmp_path: Path) -> None:

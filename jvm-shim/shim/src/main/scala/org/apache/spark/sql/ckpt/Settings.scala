@@ -27,6 +27,7 @@ private[ckpt] object Settings {
   val Python: String = Prefix + "python"
   val AckThreshold: String = Prefix + "ackThreshold"
   val BridgeTimeout: String = Prefix + "bridge.timeout"
+  val BridgeSilence: String = Prefix + "bridge.silence"
   val ChangeFeed: String = Prefix + "changeFeed"
   val MemoryBudget: String = Prefix + "memory.budget"
 
@@ -42,6 +43,8 @@ private[ckpt] object Settings {
   private val DefaultAckThreshold = 1L << 20
   private val DefaultBridgeTimeout: FiniteDuration = 300.seconds
   private val LongestTimeout: FiniteDuration = 365.days
+  private val DefaultBridgeSilence: FiniteDuration = 120.seconds
+  private val LeastSilence: FiniteDuration = 1.second
 
   /** True if deltas record every write of a batch (`changeFeed=writes`). The driver refuses unknown values. */
   def tellsWrites(settings: Map[String, String]): Boolean =
@@ -90,6 +93,13 @@ private[ckpt] object Settings {
     settings.get(BridgeTimeout).fold(DefaultBridgeTimeout) { text =>
       Units.milliseconds(text).filter(value => value > 0 && value <= LongestTimeout.toMillis)
         .fold(throw refused(BridgeTimeout, "a duration such as 300s or 5m, from 1ms to 365d", text))(_.toLong.millis)
+    }
+
+  /** Time without a sign of life after which a side process counts as hanging. */
+  def bridgeSilence(settings: Map[String, String]): FiniteDuration =
+    settings.get(BridgeSilence).fold(DefaultBridgeSilence) { text =>
+      Units.milliseconds(text).filter(value => value >= LeastSilence.toMillis && value <= LongestTimeout.toMillis)
+        .fold(throw refused(BridgeSilence, "a duration such as 120s or 2m, from 1s to 365d", text))(_.toLong.millis)
     }
 
   private def refused(key: String, form: String, text: String) =

@@ -36,11 +36,13 @@ private[bridge] final case class Numbered(id: Long, message: Message)
  * and does not restart; [[PythonBridge]] starts a successor.
  *
  * @param command   the command line
+ * @param silence   takes its signs of life
  * @param onMessage called on the reader thread for each reply, notification and request; must not block
  * @param onEnd     called once, on the reader thread, after the process has closed its output
  */
 private[bridge] final class BridgeProcess(
     command: Seq[String],
+    val silence: Silence,
     onMessage: (BridgeProcess, Numbered) => Unit,
     onEnd: BridgeProcess => Unit)
     extends Logging {
@@ -77,6 +79,13 @@ private[bridge] final class BridgeProcess(
     if (!process.waitFor(5, TimeUnit.SECONDS)) {
       process.destroyForcibly()
     }
+  }
+
+  /** Ends a process that hangs. */
+  def kill(): Unit = {
+    isClosing = true
+    process.destroyForcibly()
+    writer.interrupt()
   }
 
   /** Last lines of the process's log, for an error message. */
@@ -158,6 +167,7 @@ private[bridge] final class BridgeProcess(
       closing(stream.close(false)) {
         val root = stream.getVectorSchemaRoot
         while (stream.loadNextBatch()) {
+          silence.heard()
           rows(root).foreach(onMessage(this, _))
         }
       }
@@ -165,13 +175,13 @@ private[bridge] final class BridgeProcess(
   }
 
   private def readLog(): Unit = {
-    val lines = new BufferedReader(new InputStreamReader(process.getErrorStream, UTF_8))
+    val lines = new BoundedLines(new BufferedReader(new InputStreamReader(process.getErrorStream, UTF_8)), LongestLine)
     try {
-      var line = lines.readLine()
+      var line = lines.next()
       while (line != null) {
         // If nobody read the rest, the process would wait for that.
         OwnThreads.guard("a line of the side process's log")(show(line))
-        line = lines.readLine()
+        line = lines.next()
       }
     } catch {
       case e: IOException => logDebug("the side process closed its log", e)
@@ -202,6 +212,9 @@ private[bridge] object BridgeProcess {
     if (line.startsWith(JsonLevel)) line.substring(JsonLevel.length).takeWhile(_ != '"') else line.takeWhile(_ != ' ')
 
   private val KeptLogLines = 40
+
+  /** The process cuts its own lines to a quarter of this (`LONGEST_LINE` in `spark_ckpt/bridge/log.py`). */
+  private val LongestLine = 64 << 10
   private val MaxBatchBytes = 64L << 20
   private val Stop = Numbered(Long.MinValue, Message("stop", "{}"))
 

@@ -15,6 +15,8 @@ import java.util
 import java.util.concurrent.ConcurrentHashMap
 import java.util.function.Function
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{CreateFlag, FileAlreadyExistsException, FileContext, FileStatus, FSDataOutputStream, Path}
 import org.apache.hadoop.fs.Options.{CreateOpts, Rename}
@@ -63,8 +65,15 @@ private[ckpt] final class HadoopFiles(settings: Function[Path, Configuration]) {
     }
   }
 
-  /** Closes the unfinished files of a side process that has ended. */
-  def abandon(): Unit = unfinished.keySet().forEach(closeQuietly(_))
+  /**
+   * Gives up the unfinished files of a side process that has ended, without waiting for their file systems.
+   *
+   * @return closes them
+   */
+  def abandon(): () => Unit = {
+    val left = unfinished.keySet().asScala.toSeq.flatMap(path => Option(unfinished.remove(path)))
+    () => left.foreach(closeQuietly)
+  }
 
   /** At most `length` bytes from `offset`, fewer at the end of the file. */
   private def bytesOf(path: Path, offset: Long, length: Int): Array[Byte] = {
@@ -95,14 +104,12 @@ private[ckpt] final class HadoopFiles(settings: Function[Path, Configuration]) {
       }
     } catch {
       case e: Throwable =>
-        closeQuietly(path)
+        Option(unfinished.remove(path)).foreach(closeQuietly)
         throw e
     }
 
-  private def closeQuietly(path: Path): Unit =
-    Option(unfinished.remove(path)).foreach { out =>
-      try out.close() catch { case _: IOException => () }
-    }
+  private def closeQuietly(out: FSDataOutputStream): Unit =
+    try out.close() catch { case _: IOException => () }
 
   private def context(path: Path): FileContext = {
     val uri = path.toUri

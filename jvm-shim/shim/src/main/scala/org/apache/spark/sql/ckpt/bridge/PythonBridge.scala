@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.bridge
 
-import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.{ConcurrentHashMap, RejectedExecutionException, TimeUnit}
 
 import scala.collection.mutable
 import scala.concurrent.{Await, Future, Promise, TimeoutException}
@@ -32,15 +32,20 @@ import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, EndOffsets, Message, R
  * The side process requests files, usually while a request of ours waits for it. Separate threads serve those, so that
  * neither the reader nor a waiting thread blocks them.
  *
+ * A process that hangs is killed and replaced like a dead one. It gets a `ping` where it has nothing else to answer, so
+ * it hangs if it gives no sign of life for some time ([[Silence]]), however slow its work is.
+ *
  * @param python       the Python executable
  * @param sparkVersion version of Spark for the side process
  * @param files        files that the side process reads and writes through this JVM
+ * @param silence      time without a sign of life after which a process counts as hanging
  * @param onNotify     called on the reader thread for each notification and report; must not block
  */
 private[ckpt] final class PythonBridge(
     python: String,
     sparkVersion: String,
     files: HadoopFiles,
+    silence: FiniteDuration,
     onNotify: Message => Unit)
     extends SideProcessStatus
     with Logging {
@@ -56,8 +61,13 @@ private[ckpt] final class PythonBridge(
   private var nextId = 0L
   @volatile private var process: BridgeProcess = _
   @volatile private var starts = 0L
+  @volatile private var killed = 0L
   private var failedStarts = 0
   private var closed = false
+
+  private val interval = Silence.interval(silence)
+  private val watch = OwnThreads.daemon("spark-ckpt-bridge-watch")(watchOver())
+  watch.start()
 
   /** Starts the process ahead of the first request, unless this is closed: then nothing would end it. */
   def warmUp(): Unit = lock.synchronized { if (!closed) ensureProcess() }
@@ -65,6 +75,8 @@ private[ckpt] final class PythonBridge(
   override def pid: Option[Long] = Option(process).map(_.pid)
 
   override def restarts: Long = (starts - 1).max(0)
+
+  override def hung: Long = killed
 
   override def openRequests: Int = waiting.size
 
@@ -103,6 +115,7 @@ private[ckpt] final class PythonBridge(
     asked.foreach { reply =>
       try Await.ready(reply, deadline.timeLeft max Duration.Zero) catch { case _: TimeoutException => () }
     }
+    watch.interrupt()
     if (last != null) last.close()
     lock.synchronized(fail(_ => true, ending)).foreach(_())
     fileThreads.shutdown()
@@ -120,42 +133,47 @@ private[ckpt] final class PythonBridge(
   }
 
   private def ensureProcess(): Unit = if (process == null) {
-    process = new BridgeProcess(Seq(python, "-c", Program), onMessage, onEnd)
+    val silent = new Silence(silence, interval, () => System.nanoTime())
+    process = new BridgeProcess(Seq(python, "-c", Program), silent, onMessage, onEnd)
     starts += 1
     logInfo(s"started the Python side process ${process.pid}: $python, module spark_ckpt.bridge")
     val again = (replayLog.messages ++ unanswered.values).distinctBy(_.id).sortBy(_.id)
     inFlight.starting(again)
     if (again.nonEmpty) logInfo(s"resending ${again.size} messages to the new side process")
-    val start = Start(ProtocolVersion, sparkVersion, ProcessHandle.current().pid())
+    val start = Start(ProtocolVersion, sparkVersion, ProcessHandle.current().pid(), hung)
     process.send(Numbered(StartId, start.toMessage))
   }
 
-  private def onMessage(from: BridgeProcess, received: Numbered): Unit = received.message.kind match {
-    case Message.Notify | Message.Report =>
-      OwnThreads.guard(s"the handling of a ${received.message.kind}")(onNotify(received.message))
-    case Message.File => fileThreads.execute(() => from.send(Numbered(received.id, files.handle(received.message))))
-    case _ => onReply(from, received)
+  /** Nothing that a killed process had still written counts: its successor may decide otherwise. */
+  private def onMessage(from: BridgeProcess, received: Numbered): Unit = if (from == process) {
+    received.message.kind match {
+      case Message.Notify | Message.Report =>
+        OwnThreads.guard(s"the handling of a ${received.message.kind}")(onNotify(received.message))
+      case Message.File => fileThreads.execute(() => from.send(Numbered(received.id, files.handle(received.message))))
+      case _ => if (received.id != PingId) onReply(from, received)
+    }
   }
 
   private def onReply(from: BridgeProcess, reply: Numbered): Unit = {
-    val promise = lock.synchronized {
-      if (from == process) {
-        val next = if (reply.id == StartId) started() else inFlight.answered(reply.id)
-        next.foreach(from.send)
-      }
-      unanswered.remove(reply.id).foreach { request =>
-        if (request.message.kind == Ack.Kind) {
-          val answer = AckReply.of(reply.message)
-          if (reply.message.isError || !answer.counts) replayLog.failed(request)
-          else if (answer.isComplete) replayLog.completed(request.message.job)
-        } else if (request.message.kind == EndOffsets.Kind && !reply.message.isError) {
-          replayLog.completed(request.message.job)
-        }
-      }
-      waiting.remove(reply.id)
-    }
+    val promise = lock.synchronized(if (from == process) answered(reply) else null)
     if (promise != null) promise.trySuccess(reply.message)
     else if (reply.id == StartId && reply.message.isError) logError(reply.message.header)
+  }
+
+  /** The waiting promise of an answered request, or null. */
+  private def answered(reply: Numbered): Promise[Message] = {
+    val next = if (reply.id == StartId) started() else inFlight.answered(reply.id)
+    next.foreach(process.send)
+    unanswered.remove(reply.id).foreach { request =>
+      if (request.message.kind == Ack.Kind) {
+        val answer = AckReply.of(reply.message)
+        if (reply.message.isError || !answer.counts) replayLog.failed(request)
+        else if (answer.isComplete) replayLog.completed(request.message.job)
+      } else if (request.message.kind == EndOffsets.Kind && !reply.message.isError) {
+        replayLog.completed(request.message.job)
+      }
+    }
+    waiting.remove(reply.id)
   }
 
   private def started(): Seq[Numbered] = {
@@ -163,21 +181,60 @@ private[ckpt] final class PythonBridge(
     inFlight.started()
   }
 
-  private def onEnd(ended: BridgeProcess): Unit = {
-    OwnThreads.guard("the end of unfinished files")(files.abandon())
+  private def onEnd(ended: BridgeProcess): Unit =
     lock.synchronized {
-      if (process != ended) Nil
-      else if (closed) fail(_ => true, ending)
+      if (process != ended) Nil // it was killed, and a successor may be running
       else {
-        process = null
-        afterDeath(ended)
+        abandonFiles()
+        if (closed) fail(_ => true, ending)
+        else {
+          process = null
+          afterDeath(ended, "")
+        }
       }
     }.foreach(_())
+
+  private def watchOver(): Unit =
+    try {
+      while (true) {
+        TimeUnit.NANOSECONDS.sleep(interval.toNanos)
+        OwnThreads.guard("a look at the side process")(look())
+      }
+    } catch { case _: InterruptedException => () } // the driver ends
+
+  /** Kills the process if it hangs. It may not end at once, as in a call of the kernel that does not return. */
+  private def look(): Unit =
+    lock.synchronized {
+      val watched = process
+      if (watched == null || closed) Nil
+      else if (watched.silence.look()) {
+        val seconds = watched.silence.nanos / 1000000000L
+        killed += 1
+        logWarning(s"the Python side process ${watched.pid} has given no sign of life for $seconds s: killing it and " +
+          "starting another one, which goes on with the same checkpoints")
+        process = null
+        watched.kill()
+        abandonFiles()
+        afterDeath(watched, s": killed by the driver, because it had given no sign of life for $seconds s")
+      } else {
+        if (watched.silence.nanos > 0) watched.send(Numbered(PingId, Message("ping", "{}")))
+        Nil
+      }
+    }.foreach(_())
+
+  private def abandonFiles(): Unit = {
+    val close = files.abandon()
+    try fileThreads.execute(() => close())
+    catch { case _: RejectedExecutionException => () } // the driver ends
   }
 
-  /** Actions that fail requests, to be run without the lock, which is held here. */
-  private def afterDeath(ended: BridgeProcess): Seq[() => Unit] = {
-    val code = ended.exitCode.fold("unknown")(_.toString)
+  /**
+   * Actions that fail requests, to be run without the lock, which is held here.
+   *
+   * @param cause cause of the death, for people, if it is known
+   */
+  private def afterDeath(ended: BridgeProcess, cause: String): Seq[() => Unit] = {
+    val code = ended.exitCode.fold("unknown")(_.toString) + cause
     val words = ended.lastWords
     logWarning(s"the Python side process ${ended.pid} ended with exit code $code")
     val death = inFlight.died()
@@ -253,6 +310,7 @@ private[ckpt] object PythonBridge {
   val MaxCrashes = 5
   private val PatienceAtTheEnd = 4.seconds
   private val StartId = -1L
+  private val PingId = -2L
 
   /**
    * `python -m` imports modules of the working directory, trusted or not. The option `-P` against that needs Python

@@ -19,6 +19,9 @@ private[ckpt] trait SideProcessStatus {
   /** Number of processes started after the first. */
   def restarts: Long
 
+  /** Number of processes that were killed because they gave no sign of life. */
+  def hung: Long
+
   /** Number of requests without an answer. */
   def openRequests: Int
 }

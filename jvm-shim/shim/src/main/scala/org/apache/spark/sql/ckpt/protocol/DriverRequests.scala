@@ -13,11 +13,15 @@ package org.apache.spark.sql.ckpt.protocol
 import com.fasterxml.jackson.databind.JsonNode
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-/** The first request to a side process. */
-private[ckpt] final case class Start(protocol: Int, sparkVersion: String, pid: Long) {
+/**
+ * The first request to a side process.
+ *
+ * @param hung number of its predecessors that were killed because they gave no sign of life
+ */
+private[ckpt] final case class Start(protocol: Int, sparkVersion: String, pid: Long, hung: Long) {
   def toMessage: Message = {
     val header = Message.newHeader()
-    header.put("protocol", protocol).put("spark_version", sparkVersion).put("pid", pid)
+    header.put("protocol", protocol).put("spark_version", sparkVersion).put("pid", pid).put("hung", hung)
     Message("start", header.toString)
   }
 }

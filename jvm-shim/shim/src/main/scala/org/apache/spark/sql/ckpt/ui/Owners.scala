@@ -25,6 +25,13 @@ private[ui] object Owners {
     Cells.join(text(start.claim), last.toSeq)
   }
 
+  /** What the driver had to do about its side process. */
+  def coordinator(hung: Long): String = hung match {
+    case 0 => "has not been found hanging"
+    case 1 => "killed and replaced once, because it gave no sign of life"
+    case _ => s"killed and replaced $hung times, because it gave no sign of life"
+  }
+
   /** Earlier owners, newest first: none of them can complete a checkpoint any more. */
   def fenced(claims: Seq[Claim]): Seq[Node] =
     if (claims.isEmpty) Cells.text("")

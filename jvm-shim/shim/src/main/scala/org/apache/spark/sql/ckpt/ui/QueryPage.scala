@@ -26,6 +26,7 @@ private[ui] final class QueryPage(parent: CheckpointTab)
     "Status" -> Text(row.status),
     "Owner" -> row.start.fold(Cells.text(""))(start => Owners.text(start.claim)),
     "Fenced drivers" -> Owners.fenced(row.start.fold(Seq.empty[Claim])(_.fenced)),
+    "Coordinator" -> row.start.fold(Cells.text(""))(start => Cells.text(Owners.coordinator(start.hung))),
     "Triggered" -> Text(row.run.triggered.toString),
     "In progress" -> row.inProgress,
     "Completed" -> Text(row.run.completed.toString),

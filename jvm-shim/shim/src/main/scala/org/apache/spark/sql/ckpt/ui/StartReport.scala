@@ -33,6 +33,9 @@ private[ui] final case class SettingInForce(key: String, value: String, isSet: B
 private[ui] final class StartReport(json: JsonNode) {
   def claim: Claim = new Claim(json)
   def fenced: Seq[Claim] = elements("fenced").map(new Claim(_))
+
+  /** Side processes of the driver that it has killed before this start, because they gave no sign of life. */
+  def hung: Long = CheckpointReport.number(json.path("hung")).getOrElse(0L)
   def location: String = json.path("location").asText("")
   def maxParallelism: Option[Long] = CheckpointReport.number(json.path("max_parallelism"))
   def keyGroupFactors: Seq[Long] = elements("key_group_factors").map(_.asLong())

@@ -31,6 +31,7 @@ class CheckpointMetricsSuite extends AnyFunSuite {
   private class Process extends SideProcessStatus {
     var pid: Option[Long] = None
     var restarts = 0L
+    var hung = 0L
     var openRequests = 0
   }
 

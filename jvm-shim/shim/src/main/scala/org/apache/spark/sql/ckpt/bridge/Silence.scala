@@ -1,0 +1,55 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.bridge
+
+import scala.concurrent.duration._
+
+/**
+ * Time since the last sign of life of a side process, by short looks. A look counts for no more than two intervals: if
+ * this JVM itself stands still, in a garbage collection or with its whole machine, that is no silence of the process.
+ *
+ * Before its first sign of life a process imports its modules, for which it gets at least a minute.
+ *
+ * @param limit    silence after which a process counts as hanging
+ * @param interval time between two looks
+ * @param now      clock in nanoseconds
+ */
+private[bridge] final class Silence(limit: FiniteDuration, interval: FiniteDuration, now: () => Long) {
+  @volatile private var heardSince = false
+  private var hasSpoken = false
+  private var silent = 0L
+  private var last = now()
+
+  /** There is a sign of life. From any thread. */
+  def heard(): Unit = heardSince = true
+
+  /** Silence at the last look. */
+  def nanos: Long = silent
+
+  /** Looks; true if the process hangs. By one thread. */
+  def look(): Boolean = {
+    val time = now()
+    silent = if (heardSince) 0L else silent + math.min(time - last, 2 * interval.toNanos)
+    hasSpoken |= heardSince
+    heardSince = false
+    last = time
+    silent >= (if (hasSpoken) limit else limit.max(Silence.OfStart)).toNanos
+  }
+}
+
+private[bridge] object Silence {
+  private val OfStart = 1.minute
+  private val LongestInterval = 5.seconds
+  private val LooksWithin = 10
+
+  /** Interval of looks for a limit. */
+  def interval(limit: FiniteDuration): FiniteDuration = (limit / LooksWithin).min(LongestInterval)
+}
