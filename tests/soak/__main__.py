@@ -31,6 +31,9 @@ from tests.support.uncaught import all_caught
 FILES_PER_KILL = 2
 """Minimum number of files of each feed per kill, so that work remains to be interrupted."""
 
+HANGS_FOR = "10s"
+"""Silence after which a driver replaces a coordinator that hangs."""
+
 FEWEST_FILES = 18
 
 
@@ -40,7 +43,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no process behind
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
     began = time.monotonic()
-    layout = Layout(arguments.work.resolve(), conf={config.MEMORY_BUDGET.key: arguments.memory_budget})
+    conf = {config.MEMORY_BUDGET.key: arguments.memory_budget, config.BRIDGE_SILENCE.key: HANGS_FOR}
+    layout = Layout(arguments.work.resolve(), conf=conf)
     shutil.rmtree(layout.work, ignore_errors=True)
     rows = data.prepare(layout.feed, max(1, 365 // max(FEWEST_FILES, FILES_PER_KILL * arguments.kills)))
     budget = f"memory budget {arguments.memory_budget}"

@@ -1,4 +1,4 @@
-"""The demo's supervisor with random kills of the driver, an executor, or the coordinator's process."""
+"""The demo's supervisor with random kills of the driver, an executor, or the coordinator, which may also hang."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from benchmarks.demo.queries import QUERIES
 from benchmarks.demo.supervisor import Kill, QueryState, Supervisor, kill_group
 from tests.support.invariants import inspect
-from tests.support.processes import BRIDGE, find_below, kill
+from tests.support.processes import BRIDGE, find_below, hang, kill
 
 DRIVER = "driver"
 EXECUTOR = "executor"
@@ -26,6 +26,10 @@ BURST_SECONDS = 10.0
 
 BURSTS = 0.2
 """Share of the kills that follow the previous one without waiting for their share of the work."""
+
+
+HANGS = 0.5
+"""Share of the strikes at a coordinator that let it hang instead of killing it."""
 
 
 def schedule(kills: int, rng: random.Random) -> list[tuple[str, float, float]]:
@@ -99,5 +103,6 @@ class Killer(Supervisor):
             return True
         found = self.executors() if victim == EXECUTOR else find_below(driver.pid, BRIDGE)
         if found:
-            kill(self.rng.choice(sorted(found)))
+            hangs = victim == COORDINATOR and self.rng.random() < HANGS
+            (hang if hangs else kill)(self.rng.choice(sorted(found)))
         return bool(found)

@@ -18,7 +18,7 @@ from tests.spark.jobs.running_count import FAILED, GATE, SLOW, waiting
 from tests.support.checkpoints import committed_batches, log_records
 from tests.support.feeds import at
 from tests.support.jobs import Jobs, with_duplicates
-from tests.support.processes import DriverJob, descendants, kill
+from tests.support.processes import DriverJob, descendants, hang, kill
 from tests.support.provider import ProviderUnderTest
 from tests.support.spark_version import DEFAULT, MINOR
 from tests.support.standalone_cluster import StandaloneCluster
@@ -93,10 +93,13 @@ def test_executors_killed_on_a_real_cluster(jobs: Jobs, rng: random.Random, tmp_
     assert len(killed) == kills
 
 
-def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Random, provider: ProviderUnderTest) -> None:
-    """SIGKILL of the side process: the JVM restarts it, the running checkpoint completes, and the query does not fail.
+def test_coordinator_killed_and_hanging_between_and_in_batches(
+    jobs: Jobs, rng: random.Random, provider: ProviderUnderTest
+) -> None:
+    """SIGKILL or SIGSTOP of the side process: the JVM replaces it, the running checkpoint completes, and the query does
+    not fail.
 
-    The second kill occurs when the first operator has acknowledged and the second has not.
+    It hangs when the first operator has acknowledged and the second has not.
     """
     if not provider.is_ours:
         pytest.skip("only our provider has a side process")
@@ -105,12 +108,12 @@ def test_coordinator_killed_between_and_in_batches(jobs: Jobs, rng: random.Rando
     batches[4].append((at(0), GATE, 1))
     for batch in batches:
         jobs.feed.drop(batch)
-    job = jobs.start(gate=gate)
+    job = jobs.start(gate=gate, conf=[f"{config.BRIDGE_SILENCE.key}=3s"])
     assert job.await_batches(2), job.output()[-6000:]
     kill(job.side_process())
     assert job.await_(waiting(gate).exists), job.output()[-6000:]
     time.sleep(rng.random() * 2)
-    kill(job.side_process())
+    hang(job.side_process())
     gate.touch()
     assert job.await_batches(7), job.output()[-6000:]
     kill(job.side_process())

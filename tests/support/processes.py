@@ -58,6 +58,12 @@ def kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+def hang(pid: int) -> None:
+    """Stops a process as SIGSTOP does: it hangs, and answers nothing. Ignores one that has already ended."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+
+
 class DriverJob:
     """One run of a driver program from tests/spark/jobs, in a process group of its own."""
 

@@ -109,6 +109,13 @@ class CheckpointPagesSuite extends AnyFunSuite {
     assert(cells(page, "history-table").head(5) == UIUtils.formatDate(1500L))
   }
 
+  test("the page of a run says how often its coordinator hung") {
+    def text(hung: Int) = new Tab(Seq(started(hung = hung), triggered(1))).render("query", "run" -> Run).text
+    assert(text(0).contains("has not been found hanging"))
+    assert(text(1).contains("killed and replaced once, because it gave no sign of life"))
+    assert(text(3).contains("killed and replaced 3 times, because it gave no sign of life"))
+  }
+
   test("a long cause is cut in the overview, and whole on the page of its run") {
     val tab = new Tab(Seq(triggered(1), failed(1, cause = "x" * 400)))
     val cut = cells(tab.render(""), "queries-table").head(10)

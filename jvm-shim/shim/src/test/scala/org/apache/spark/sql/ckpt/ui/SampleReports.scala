@@ -24,11 +24,13 @@ object SampleReports {
     Message.newHeader().put("status", status).put("run_id", run).put("query_id", "the query").put("query_name", name)
       .put("generation", 1).put("batch_id", batch).put("version", batch + 1)
 
-  def started(run: String = Run, name: String = "name", generation: Int = 2): SparkListenerCheckpoint = {
+  def started(
+      run: String = Run, name: String = "name", generation: Int = 2, hung: Int = 0): SparkListenerCheckpoint = {
     val report = Message.newHeader().put("status", "started").put("run_id", run).put("query_id", "the query")
       .put("query_name", name).put("generation", generation).put("location", s"/there/$name").put("host", name)
       .put("pid", 12).put("claimed_ms", 7).put("max_parallelism", 1024).put("spark_version", "4.2.0")
       .put("spark_ckpt_version", "1")
+    if (hung > 0) report.put("hung", hung) // a report of an earlier release has none
     report.putArray("key_group_factors").add(4).add(256)
     report.putArray("fenced").addObject().put("generation", 1).put("host", s"other $name").put("pid", 11)
       .put("run_id", "earlier").put("claimed_ms", 6)
