@@ -19,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.faults.folder import CellFolder, Run
 from tests.faults.injection import SLOW_SECONDS, Injector, arm, disarm, has_struck
-from tests.faults.points import PARTITIONS, Kind, Place
+from tests.faults.points import HANGS_FOR, PARTITIONS, Kind, Place
 from tests.spark.jobs.running_count import plan
 from tests.support.processes import find_below, kill
 from tests.support.provider import CKPT, CKPT_PREFIX
@@ -138,6 +138,7 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     conf = {
         CKPT_PREFIX + "python": str(options.python),
+        CKPT_PREFIX + "bridge.silence": HANGS_FOR,
         "spark.sql.shuffle.partitions": str(PARTITIONS),
     }
     if options.disk is not None:

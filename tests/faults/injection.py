@@ -57,6 +57,11 @@ def kill_this_process() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def hang_this_process() -> None:
+    """Stops this process, which is the side process, as SIGSTOP does."""
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 def kill_driver() -> None:
     """Kills the driver's whole process group with SIGKILL: Python, JVM, executors in it, and the side process."""
     os.killpg(0, signal.SIGKILL)
@@ -72,7 +77,12 @@ class Injector:
 
     def __init__(self, folder: Path, kill_coordinator: Callable[[], None] = kill_this_process) -> None:
         self.folder = folder
-        self._kills = {Kind.KILL: kill_coordinator, Kind.POISON: kill_coordinator, Kind.KILL_DRIVER: kill_driver}
+        self._kills = {
+            Kind.KILL: kill_coordinator,
+            Kind.POISON: kill_coordinator,
+            Kind.KILL_DRIVER: kill_driver,
+            Kind.HANG: hang_this_process,
+        }
         self._met = 0
         self._reached = False
         self._lock = threading.Lock()

@@ -18,6 +18,7 @@ class Kind(Enum):
     LATE = "late"
     KILL = "coordinator killed"
     KILL_DRIVER = "driver killed"
+    HANG = "coordinator hangs"
     POISON = "coordinator killed each time"
     TRUNCATED = "file truncated"
     DELETED = "file deleted"
@@ -94,6 +95,9 @@ REPEATED = ("ack", "locate")
 PATIENCE_SECONDS = 15
 """Timeout of a task for an answer that will be overtaken, in seconds."""
 
+HANGS_FOR = "10s"
+"""Silence after which the driver replaces a coordinator that hangs. It counts for the whole driver."""
+
 _ONE_BATCH = (1, 1, 1, 1, 1)
 _STRICT = {"tolerableFailures": "0"}
 _FILES = {"inlineThreshold": "0"}
@@ -123,6 +127,7 @@ _MESSAGE = {
     Kind.LATE: RETRIED,
     Kind.KILL: WENT_ON,
     Kind.KILL_DRIVER: RESTARTED,
+    Kind.HANG: WENT_ON,
 }
 
 POINTS = (

@@ -41,6 +41,8 @@ MORE_ON_DISK = (
     Cell(point_named("merged deltas: write their file"), Kind.KILL_DRIVER),
 )
 
+HANGS = (Cell(point_named("first ack: on its way"), Kind.HANG), Cell(point_named("last ack: its answer"), Kind.HANG))
+
 
 @pytest.mark.spark
 @pytest.mark.slow
@@ -50,6 +52,7 @@ MORE_ON_DISK = (
         pytest.param(SOME[::4] + ON_DISK, id="some"),
         pytest.param(SOME[1::4] + SOME[2::4] + SOME[3::4], id="others", marks=pytest.mark.long),
         pytest.param(MORE_ON_DISK, id="disk", marks=pytest.mark.long),
+        pytest.param(HANGS, id="hangs", marks=pytest.mark.long),
     ],
 )
 def test_some_faults(tmp_path: Path, seed: int, some: tuple[Cell, ...]) -> None:
