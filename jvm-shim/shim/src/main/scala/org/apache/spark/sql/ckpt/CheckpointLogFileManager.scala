@@ -102,8 +102,8 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   private val lastFound = new ThreadLocal[(Path, FileStatus)]
 
   /**
-   * The last entry that was put exclusively, if it is small: it never changes, and Spark's file source reads each of its
-   * own back.
+   * The last entry that was put exclusively, if it is small: it never changes, and Spark's file source reads each of
+   * its own back.
    */
   @volatile private var lastPut: (Path, Array[Byte]) = _
 

@@ -15,8 +15,8 @@ import java.nio.file.{Files, Path}
 import java.util.zip.CRC32
 
 /**
- * A new file, and the checksum file of Hadoop's `ChecksumFs` for it: a magic number, the chunk size, a CRC-32 per chunk.
- * Both are written through a buffer, so a file of any length takes no more memory than that.
+ * A new file, and the checksum file of Hadoop's `ChecksumFs` for it: a magic number, the chunk size, a CRC-32 per
+ * chunk. Both are written through a buffer, so a file of any length takes no more memory than that.
  *
  * @param file      the file
  * @param checksums its checksum file, created when the buffer is full or the file is closed

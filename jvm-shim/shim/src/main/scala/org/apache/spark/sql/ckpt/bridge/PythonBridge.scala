@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.bridge
 
-import java.util.concurrent.{ConcurrentHashMap, RejectedExecutionException, TimeUnit}
+import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, RejectedExecutionException, TimeUnit}
 
 import scala.collection.mutable
 import scala.concurrent.{Await, Future, Promise, TimeoutException}
@@ -66,8 +66,8 @@ private[ckpt] final class PythonBridge(
   private var closed = false
 
   private val interval = Silence.interval(silence)
-  private val watch = OwnThreads.daemon("spark-ckpt-bridge-watch")(watchOver())
-  watch.start()
+  private val atEnd = new CountDownLatch(1)
+  OwnThreads.daemon("spark-ckpt-bridge-watch")(watchOver()).start()
 
   /** Starts the process ahead of the first request, unless this is closed: then nothing would end it. */
   def warmUp(): Unit = lock.synchronized { if (!closed) ensureProcess() }
@@ -115,7 +115,7 @@ private[ckpt] final class PythonBridge(
     asked.foreach { reply =>
       try Await.ready(reply, deadline.timeLeft max Duration.Zero) catch { case _: TimeoutException => () }
     }
-    watch.interrupt()
+    atEnd.countDown()
     if (last != null) last.close()
     lock.synchronized(fail(_ => true, ending)).foreach(_())
     fileThreads.shutdown()
@@ -195,12 +195,7 @@ private[ckpt] final class PythonBridge(
     }.foreach(_())
 
   private def watchOver(): Unit =
-    try {
-      while (true) {
-        TimeUnit.NANOSECONDS.sleep(interval.toNanos)
-        OwnThreads.guard("a look at the side process")(look())
-      }
-    } catch { case _: InterruptedException => () } // the driver ends
+    while (!atEnd.await(interval.toNanos, TimeUnit.NANOSECONDS)) OwnThreads.guard("a look at the side process")(look())
 
   /** Kills the process if it hangs. It may not end at once, as in a call of the kernel that does not return. */
   private def look(): Unit =
