@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt.bridge
 
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
+import scala.concurrent.duration.FiniteDuration
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
@@ -25,13 +26,18 @@ import org.apache.spark.sql.ckpt.protocol.Message
 class BridgeProcessSuite extends AnyFunSuite {
   private val large = Numbered(1, Message("large", "{}", Message.NoBytes, new Array[Byte](4 << 20)))
 
+  private val hour = FiniteDuration(1, TimeUnit.HOURS)
+
+  private def newSilence = new Silence(hour, hour, () => System.nanoTime())
+
   private def threads(role: String): Seq[Thread] =
     Thread.getAllStackTraces.keySet().asScala.toSeq.filter(_.getName == s"spark-ckpt-bridge-$role")
 
   test("a process that takes no more input ends its writer in silence") {
     val ended = new CountDownLatch(1)
     val uncaught = UncaughtErrorsReporter.expecting(_ => true) {
-      val process = new BridgeProcess(Seq("sh", "-c", "exec 0<&-; echo ready >&2; exec sleep 3600"), (_, _) => (),
+      val process = new BridgeProcess(
+        Seq("sh", "-c", "exec 0<&-; echo ready >&2; exec sleep 3600"), newSilence, (_, _) => (),
         _ => ended.countDown())
       eventually(timeout(5.minutes))(assert(process.lastWords == "ready"))
       process.send(large)
@@ -46,7 +52,7 @@ class BridgeProcessSuite extends AnyFunSuite {
   test("a process whose answers nobody reads any more is ended") {
     val ended = new CountDownLatch(1)
     // It returns what it gets, and does not end with its input.
-    val process = new BridgeProcess(Seq("sh", "-c", "cat; exec sleep 3600"),
+    val process = new BridgeProcess(Seq("sh", "-c", "cat; exec sleep 3600"), newSilence,
       (_, _) => throw new IllegalStateException("not understood"), _ => ended.countDown())
     process.send(large)
     assert(ended.await(5, TimeUnit.MINUTES))
@@ -54,7 +60,7 @@ class BridgeProcessSuite extends AnyFunSuite {
   }
 
   test("a bridge that is closed starts no process") {
-    val bridge = new PythonBridge("sh", "4", new HadoopFiles(() => new Configuration()), _ => ())
+    val bridge = new PythonBridge("sh", "4", new HadoopFiles(_ => new Configuration()), hour, _ => ())
     bridge.close()
     bridge.warmUp()
     assert(bridge.pid.isEmpty)
