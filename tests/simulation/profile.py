@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass, field, replace
 
 from spark_ckpt.coordinator.messages import Operator
+from spark_ckpt.format.key_groups import MAX_PARALLELISM_LIMIT
 from tests.simulation.faults import Faults
 from tests.simulation.model import Query
 
@@ -170,4 +171,5 @@ class Profile:
             "operators": ((operator(0, "default"), operator(1, "default")),),
             "stages": ((operator(0, "default"),), (operator(1, "default"),)),
         }[self.layout]
-        return Query(seed, stages, 4 * self.parallelism, self.idle)
+        key_groups = 4 * self.parallelism
+        return Query(seed, stages, key_groups if key_groups <= MAX_PARALLELISM_LIMIT else self.parallelism, self.idle)

@@ -32,6 +32,7 @@ from tests.simulation.rollbacks import ROLL_BACK, roll_back
 from tests.simulation.scheduler import Group, Scheduler, Stuck
 from tests.simulation.spark import Driver, Ending
 
+MOST_STEPS = 60_000
 MOST_DRIVERS = 3
 MOST_LAST_DRIVERS = 6
 LATE_SECONDS = 40.0
@@ -56,7 +57,7 @@ class World:
         self.batches = self.profile.batches
         self.counts: Counter[str] = Counter()
         self.log: list[str] = []
-        self.scheduler = Scheduler(self.rng)
+        self.scheduler = Scheduler(self.rng, MOST_STEPS + 50 * self.profile.parallelism)
         self.disk, self.ensemble = Disk(self.scheduler.now_ms), Ensemble()
         self.sessions: list[tuple[Group, SimulatedSession]] = []
         self.late = Late(self.scheduler)
