@@ -12,6 +12,7 @@ import pytest
 
 from spark_ckpt.checkpoint import tiers
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.policy import most_deltas
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.bases import MOST_IN_PROGRESS, BaseDemand, BaseRequests
 from spark_ckpt.coordinator.messages import (
@@ -100,6 +101,18 @@ def test_a_required_base_is_required_although_it_is_in_progress() -> None:
     bound = tiers.chain_bound(2 * CheckpointConfig().max_deltas)
     assert asked(BaseRequests(CheckpointConfig()), bound, InProgress(0, 3)) == BaseDemand(due=True, required=True)
     assert not asked(BaseRequests(CheckpointConfig()), bound - 2, InProgress(0, 3)).required
+
+
+def test_chains_of_very_many_subtasks_are_shorter_so_that_metadata_holds_all_of_them() -> None:
+    subtasks = 100_000
+    bound = most_deltas(subtasks)
+    assert bound < tiers.chain_bound(2 * CheckpointConfig().max_deltas)
+    for deltas in (bound - 2, bound - 1):
+        following = deltas + 2
+        ack = Ack("", KEY, following - 1, following, "", Task(0, 0, 0, 0), 0, replace(NOTHING, size=MIB))
+        table = {KEY.of_operator: [chain(deltas)] * subtasks}
+        demand = BaseRequests(CheckpointConfig()).after_ack(ack, table[KEY.of_operator][0], table)
+        assert demand.required == (deltas == bound - 1)
 
 
 def test_a_failed_merge_is_not_asked_for_again_at_once_although_a_base_is_in_progress() -> None:
