@@ -202,7 +202,12 @@ def _prepare(
     inline = inline_state_in_file(parent.table)
     size = RescaleSize(parent.table, alone, batch.key_group_factors)
     if not size.fits(plan.after):
-        raise RescaleRefusedError(storage.location, partitions, _too_large(size, plan.after))
+        reason = _too_large(size, plan.after)
+        if logs.begun is not None:  # by a release that did not refuse it
+            assert parent.record is not None
+            back = f"spark-ckpt rollback {storage.location} --id {parent.record.id}"
+            reason += f". This rescale was begun: take it back first: {back}"
+        raise RescaleRefusedError(storage.location, partitions, reason)
     table: ChainTable = {}
     for key, chains in parent.table.items():
         table[key] = reassign(chains, len(chains) if key in alone else plan.after, batch.key_group_factors)

@@ -6,11 +6,13 @@ import uuid
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
-from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
+from spark_ckpt.checkpoint import packing
+from spark_ckpt.checkpoint.errors import MetadataTooLargeError, StateIdMismatchError, VersionNotFoundError
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator.errors import IncompleteCheckpointError
 from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, Operator, Outcome, Segment, TaskFailed
@@ -76,6 +78,21 @@ def test_wherever_the_state_goes_it_restores(driver: Driver, storage: LocalStora
     assert_invariants(driver.location)
     assert bool(list(storage.list("ckpt/shared"))) == (settings.get("inlineThreshold") == "0")
     assert len(completed_versions(driver.location)) == int(settings.get("retained", 2))
+
+
+def test_a_checkpoint_that_no_reader_would_accept_is_not_written(driver: Driver, storage: LocalStorage) -> None:
+    driver.batch(1)
+    with patch.object(packing, "MOST_BYTES", 10):
+        job = driver.trigger(2)
+        *acks, last = [driver.make_ack(key, 2) for key in driver.subtasks()]
+        for ack in acks:
+            job.acknowledge(ack)
+        with pytest.raises(MetadataTooLargeError, match="exceed 10 bytes"):
+            job.acknowledge(last)
+    assert completed_versions(driver.location) == [1]
+    driver.batch(2)
+    check_rows(driver, storage, 2)
+    assert_invariants(driver.location)
 
 
 def test_a_checkpoint_costs_the_same_objects_at_any_parallelism(tmp_path: Path) -> None:

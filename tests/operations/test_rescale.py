@@ -33,6 +33,7 @@ from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import BatchLog
 from spark_ckpt.storage import Storage
 from tests.storage.faulty import Fault, FaultyStorage
+from tests.support.cli import run
 from tests.support.invariants import assert_invariants
 from tests.support.stopped_query import OFFSETS, QUERY_ID, ROWS, StoppedQuery, blocks, schema
 
@@ -90,6 +91,20 @@ def test_a_number_whose_checkpoint_no_reader_would_accept_is_refused(tmp_path: P
         assert parallelism(query.storage) == [62]
         assert rescale(query.storage, 64).reads == 1
         assert parallelism(query.storage) == [64]
+
+
+def test_a_refused_number_that_an_earlier_release_has_begun_is_taken_back(tmp_path: Path) -> None:
+    query = StoppedQuery(tmp_path)
+    query.log.add_offsets(5, OFFSETS)
+    query.log.add_commit(5, query.commit)
+    query.log.add_offsets(7, OFFSETS.with_shuffle_partitions(63))
+    with patch.object(packing, "MOST_BYTES", 16 << 10):
+        with pytest.raises(RescaleRefusedError, match="take it back first: spark-ckpt rollback") as refused:
+            rescale(query.storage, 63)
+        command, _, options = refused.value.reason.partition("spark-ckpt ")[2].partition(" ")
+        assert run(command, *options.split()).status == 0
+        assert rescale(query.storage, 62).after == 62
+    assert parallelism(query.storage) == [62]
 
 
 def test_all_that_is_written_can_be_read_whatever_the_limit(tmp_path: Path) -> None:
