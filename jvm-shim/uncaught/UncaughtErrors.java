@@ -15,6 +15,7 @@ import java.io.StringWriter;
 import java.util.function.BiConsumer;
 import org.apache.logging.log4j.Level;
 import org.apache.logging.log4j.LogManager;
+import org.apache.logging.log4j.core.Appender;
 import org.apache.logging.log4j.core.LogEvent;
 import org.apache.logging.log4j.core.LoggerContext;
 import org.apache.logging.log4j.core.appender.AbstractAppender;
@@ -22,8 +23,8 @@ import org.apache.logging.log4j.core.config.LoggerConfig;
 import org.apache.logging.log4j.core.config.Property;
 
 /**
- * Finds the errors of our code that nobody has caught, in the JVM of a test: those that reach the JVM's default handler,
- * and those that end in {@code OwnThreads}, which logs them.
+ * Finds the errors of our code that nobody has caught, in the JVM of a test: those that reach the JVM's default
+ * handler, and those that end in {@code OwnThreads}, which logs them.
  */
 public final class UncaughtErrors {
     private static final String OURS = "org.apache.spark.sql.ckpt.";
@@ -75,6 +76,16 @@ public final class UncaughtErrors {
             }
         };
         appender.start();
+        attach(context, appender);
+        // Spark sets the configuration with the first line that it logs.
+        context.addPropertyChangeListener(event -> {
+            if (LoggerContext.PROPERTY_CONFIG.equals(event.getPropertyName())) {
+                attach(context, appender);
+            }
+        });
+    }
+
+    private static void attach(LoggerContext context, Appender appender) {
         LoggerConfig config = new LoggerConfig(LOGGER, Level.ERROR, true);
         config.addAppender(appender, Level.ERROR, null);
         context.getConfiguration().addLogger(LOGGER, config);

@@ -97,12 +97,16 @@ private[ckpt] object OwnThreads extends Logging {
       name: String, least: Int, most: Int, keepAliveSeconds: Int, queue: BlockingQueue[Runnable])
       extends ThreadPoolExecutor(least, most, keepAliveSeconds, SECONDS, queue, new Threads(name)) {
     override def execute(action: Runnable): Unit =
-      super.execute(() => guard(s"the thread ${Thread.currentThread().getName}")(action.run()))
+      super.execute(guarded(action))
   }
 
   private final class Timer(name: String) extends ScheduledThreadPoolExecutor(1, new Threads(name)) {
     override def schedule(action: Runnable, delay: Long, unit: TimeUnit): ScheduledFuture[_] =
-      super.schedule((() => guard(s"the thread ${Thread.currentThread().getName}")(action.run())): Runnable, delay, unit)
+      super.schedule(guarded(action), delay, unit)
+  }
+
+  private def guarded(action: Runnable): Runnable = () => {
+    guard(s"the thread ${Thread.currentThread().getName}")(action.run())
   }
 
   private final class Threads(name: String) extends ThreadFactory {

@@ -80,7 +80,15 @@ class OwnThreadsSuite extends AnyFunSuite {
 
   test("a thread of others knows afterwards that it was interrupted") {
     val error = new InterruptedException("a kill")
-    assertLogged(error)(OwnThreads.guard("a test")(throw error))
-    assert(Thread.interrupted())
+    @volatile var wasInterrupted = false
+    assertLogged(error) {
+      val thread = new Thread(() => {
+        OwnThreads.guard("a test")(throw error)
+        wasInterrupted = Thread.interrupted()
+      })
+      thread.start()
+      thread.join()
+    }
+    assert(wasInterrupted)
   }
 }

@@ -401,7 +401,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     assert(other.isIdle && closed == 2)
     // A task that is committing goes on.
     bases.obey(required, new Counted)
-    assert(written(bases).exists(_.stateId == "a") && closed == 2)
+    assert(written(bases).exists(_.stateId == "a") && closed == 3)
   }
 
   test("a base that is dropped while it is written stops") {
