@@ -19,6 +19,7 @@ import org.apache.logging.log4j.core.Appender;
 import org.apache.logging.log4j.core.LogEvent;
 import org.apache.logging.log4j.core.LoggerContext;
 import org.apache.logging.log4j.core.appender.AbstractAppender;
+import org.apache.logging.log4j.core.config.Configuration;
 import org.apache.logging.log4j.core.config.LoggerConfig;
 import org.apache.logging.log4j.core.config.Property;
 
@@ -86,10 +87,13 @@ public final class UncaughtErrors {
     }
 
     private static void attach(LoggerContext context, Appender appender) {
-        LoggerConfig config = new LoggerConfig(LOGGER, Level.ERROR, true);
-        config.addAppender(appender, Level.ERROR, null);
-        context.getConfiguration().addLogger(LOGGER, config);
-        context.updateLoggers();
+        Configuration configuration = context.getConfiguration();
+        if (!configuration.getLoggers().containsKey(LOGGER)) {
+            LoggerConfig config = new LoggerConfig(LOGGER, Level.ERROR, true);
+            config.addAppender(appender, Level.ERROR, null);
+            configuration.addLogger(LOGGER, config);
+            context.updateLoggers();
+        }
     }
 
     private static boolean isOurs(String thread, Throwable error) {

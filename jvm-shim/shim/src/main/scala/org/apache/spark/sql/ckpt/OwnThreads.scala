@@ -96,8 +96,7 @@ private[ckpt] object OwnThreads extends Logging {
   private final class Pool(
       name: String, least: Int, most: Int, keepAliveSeconds: Int, queue: BlockingQueue[Runnable])
       extends ThreadPoolExecutor(least, most, keepAliveSeconds, SECONDS, queue, new Threads(name)) {
-    override def execute(action: Runnable): Unit =
-      super.execute(guarded(action))
+    override def execute(action: Runnable): Unit = super.execute(guarded(action))
   }
 
   private final class Timer(name: String) extends ScheduledThreadPoolExecutor(1, new Threads(name)) {
