@@ -63,6 +63,12 @@ class Order:
     value: Sequence[str] | None = None
 
 
+def _has_fraction(kind: pa.DataType) -> bool:
+    if pa.types.is_floating(kind):
+        return True
+    return any(_has_fraction(kind.field(number).type) for number in range(kind.num_fields))
+
+
 class RowEncoder:
     """Encoder of the rows of one state.
 
@@ -85,7 +91,7 @@ class RowEncoder:
         self._value: Fit | None = None
         for index, field in enumerate(target.key.arrow):
             # In grouping keys, Spark normalizes zeros and NaN.
-            if pa.types.is_floating(field.type):
+            if _has_fraction(field.type):
                 kind = str(state.columns.schema.field("key").type)
                 raise FlinkTypeError(
                     state.name, f"key.{target.key.names[index]}", kind, str(field.type), "keys with fractions"

@@ -1,15 +1,21 @@
-"""Differences in keyed state between two checkpoints of a Flink job, key group by key group."""
+"""Differences in keyed state between two checkpoints of a Flink job, key group by key group.
+
+Keys and values are compared as Flink writes them: zeros of both signs differ, and a NaN equals itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from struct import Struct
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from spark_ckpt.metadata.streams.values import RowData
 from spark_ckpt.state import flink
 from spark_ckpt.state.diff import CHANGES
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
@@ -20,6 +26,11 @@ from spark_ckpt.state.read import find_flink_state
 
 _NONE = -1
 """Key group of a side that has no more."""
+
+_DOUBLE = Struct(">d")
+
+_Rows: TypeAlias = "dict[Any, tuple[Values, Any]]"
+"""Keys and values, by the exact form of the keys."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +140,7 @@ def _key_types(state: FlinkState) -> list[tuple[str, pa.DataType]]:
     return [(column.name, column.arrow.type) for column in state.columns.columns[: state.columns.identity]]
 
 
-def _groups(catalog: FlinkCatalog, state: FlinkState) -> Iterator[tuple[int, dict[Values, Any]]]:
+def _groups(catalog: FlinkCatalog, state: FlinkState) -> Iterator[tuple[int, _Rows]]:
     """Keys and values of each key group."""
     columns = state.columns
     last = _NONE
@@ -138,20 +149,20 @@ def _groups(catalog: FlinkCatalog, state: FlinkState) -> Iterator[tuple[int, dic
             if key_group <= last:
                 raise UnsupportedFlinkStateError(state.name, f"several handles have key group {key_group}")
             last = key_group
-            found: dict[Values, Any] = {}
+            found: _Rows = {}
             for _, entry in entries:
                 for row in columns.rows(entry):
                     key = row[: columns.identity]
                     if columns.is_list:
-                        found.setdefault(key, []).append(row[-1])
+                        found.setdefault(_exact(key), (key, []))[1].append(row[-1])
                     else:
-                        found[key] = row[-1] if columns.identity < len(row) else None
+                        found[_exact(key)] = (key, row[-1] if columns.identity < len(row) else None)
             yield key_group, found
 
 
 def _joined(
-    before: Iterator[tuple[int, dict[Values, Any]]], after: Iterator[tuple[int, dict[Values, Any]]]
-) -> Iterator[tuple[int, dict[Values, Any], dict[Values, Any]]]:
+    before: Iterator[tuple[int, _Rows]], after: Iterator[tuple[int, _Rows]]
+) -> Iterator[tuple[int, _Rows, _Rows]]:
     """Key groups of both sides, ascending."""
     old, new = next(before, None), next(after, None)
     while old is not None or new is not None:
@@ -167,14 +178,26 @@ def _joined(
             new = next(after, None)
 
 
-def _changes(old: dict[Values, Any], new: dict[Values, Any]) -> Iterator[tuple[str, Values, Any, Any]]:
+def _changes(old: _Rows, new: _Rows) -> Iterator[tuple[str, Values, Any, Any]]:
     delete, update, insert = CHANGES
-    for key, value in old.items():
-        if key not in new:
+    for exact, (key, value) in old.items():
+        if exact not in new:
             yield delete, key, value, None
-        # A NaN differs from itself.
-        elif value != new[key] and repr(value) != repr(new[key]):
-            yield update, key, value, new[key]
-    for key, value in new.items():
-        if key not in old:
+        elif _exact(value) != _exact(now := new[exact][1]):
+            yield update, key, value, now
+    for exact, (key, value) in new.items():
+        if exact not in old:
             yield insert, key, None, value
+
+
+def _exact(value: Any) -> Any:  # noqa: ANN401  (values of all types)
+    """A value that equals another only if Flink writes both with the same bytes."""
+    if isinstance(value, float):
+        return _DOUBLE.pack(value)
+    if isinstance(value, Decimal):
+        return value.as_tuple()
+    if isinstance(value, RowData) and value.binary:
+        return value.binary
+    if isinstance(value, (tuple, list)):
+        return tuple([_exact(item) for item in value])
+    return value

@@ -14,7 +14,7 @@ from itertools import groupby
 from types import TracebackType
 
 from spark_ckpt import metadata as m
-from spark_ckpt.metadata.streams import Entry, StateFiles, StateStream
+from spark_ckpt.metadata.streams import Entry, StateFiles, StateStream, StateStreamFormatError
 from spark_ckpt.metadata.streams.full_snapshot import key_group_of_row, prefix_bytes, read_row_entries
 from spark_ckpt.metadata.streams.headers import KeyedHeader, read_keyed_header
 from spark_ckpt.metadata.streams.heap_snapshot import Block
@@ -34,7 +34,7 @@ class RocksDbState:
 
     Raises:
         UnsupportedFlinkStateError: the handle has no meta stream, as only Flink's own tests write it.
-        StateStreamFormatError: the meta stream is damaged.
+        StateStreamFormatError: the meta stream is damaged, or a key group is outside the operator's range.
         StorageError: it cannot be read.
     """
 
@@ -50,6 +50,10 @@ class RocksDbState:
             self.header: KeyedHeader = read_keyed_header(stream.input())
             """Description of the states."""
             self.path = stream.path
+        groups = handle.key_group_range
+        if len(groups) and groups.end >= max_parallelism:
+            reason = f"key groups {groups} of an operator with {max_parallelism}"
+            raise StateStreamFormatError(self.path, 0, "key_group_range", reason)
         self._current = f"backend {handle.backend_identifier}"
         self._files = {
             file.local_path.rpartition("/")[2]: _HandleFile(file.local_path, file.handle, files, self._opened)

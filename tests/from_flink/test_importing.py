@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from spark_ckpt import metadata as m
@@ -25,6 +26,8 @@ from spark_ckpt.from_flink.errors import (
     FlinkTypeError,
 )
 from spark_ckpt.from_flink.location import ImportLocation
+from spark_ckpt.metadata.streams.types.composites import TupleSerializer
+from spark_ckpt.metadata.streams.types.primitives import DOUBLE, FLOAT, LONG
 from spark_ckpt.operations.doctor import examine
 from spark_ckpt.operations.errors import ImportUnfinishedError
 from spark_ckpt.operations.import_marker import read_marker
@@ -32,6 +35,9 @@ from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
+from spark_ckpt.state.flink_types import arrow_type
+from spark_ckpt.state.to_flink.model import FlinkOperator, FlinkState, StateKind
+from spark_ckpt.state.to_flink.writer import write_savepoint
 from spark_ckpt.storage import LocalStorage
 from tests.from_flink.places import OFFSETS, files_of, target, variables_of_the_vectors
 from tests.metadata.streams.corpus import JOBS, ROWS, StateVector, job, lay_out
@@ -411,3 +417,32 @@ def test_keys_that_become_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_all_vectors_of_jobs_are_known() -> None:
     assert {*WHOLE} <= {str(vector) for vector in JOBS}
     assert checking.RowDigest(False).matches(checking.RowDigest(False))
+
+
+FRACTION_KEYS: dict[str, tuple[TupleSerializer, dict[str, Any], Schema]] = {
+    "beside": (TupleSerializer.of(LONG, DOUBLE), {"f0": 1, "f1": 0.0}, schema(a="long", d="double")),
+    "within a struct": (
+        TupleSerializer.of(LONG, TupleSerializer.of(DOUBLE)),
+        {"f0": 1, "f1": {"f0": 0.0}},
+        schema(a="long", s=schema(d="double")),
+    ),
+    "deep within": (
+        TupleSerializer.of(TupleSerializer.of(TupleSerializer.of(LONG, FLOAT))),
+        {"f0": {"f0": {"f0": 1, "f1": 0.0}}},
+        schema(a=schema(b=schema(c="long", d="float"))),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FRACTION_KEYS)
+def test_keys_with_fractions_are_refused(name: str, tmp_path: Path) -> None:
+    """Spark normalizes zeros and NaN in grouping keys, so it would not find what has other ones."""
+    serializer, key, spark_key = FRACTION_KEYS[name]
+    operator = FlinkOperator.of_uid("u", serializer, [FlinkState("sum", StateKind.VALUE, LONG)])
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([key], arrow_type(serializer).type), pa.array([1], pa.int64())], names=["key", "value"]
+    )
+    write_savepoint(LocalStorage(tmp_path / "savepoint"), [(operator, {"sum": iter([batch])})])
+    place = target(tmp_path / "query", {"sum": (spark_key, schema(value="long"))}, {"sum": "ValueState"})
+    with pytest.raises(FlinkTypeError, match="keys with fractions"):
+        import_flink_savepoint(str(tmp_path / "savepoint"), str(place.path))

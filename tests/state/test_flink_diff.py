@@ -5,14 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from spark_ckpt.metadata.streams import Serializer
+from spark_ckpt.metadata.streams.types.composites import TupleSerializer
+from spark_ckpt.metadata.streams.types.logical_types import LogicalType
+from spark_ckpt.metadata.streams.types.primitives import DOUBLE, LONG
+from spark_ckpt.metadata.streams.types.row_data import RowDataSerializer
 from spark_ckpt.metadata.streams.values import Timer
 from spark_ckpt.state import flink
 from spark_ckpt.state.errors import StateNotFoundError
 from spark_ckpt.state.flink_catalog import FlinkState
 from spark_ckpt.state.flink_diff import FlinkDiff, diff_flink_state
 from spark_ckpt.state.flink_sources import open_source
+from spark_ckpt.state.flink_types import arrow_type
+from spark_ckpt.state.to_flink.model import FlinkOperator, StateKind
+from spark_ckpt.state.to_flink.model import FlinkState as FlinkStateDescription
+from spark_ckpt.state.to_flink.writer import write_savepoint
+from spark_ckpt.storage import LocalStorage
 from tests.metadata.streams.corpus import StateVector, flink_job, job
 
 HEAP, CANONICAL, ROCKSDB = "f120-heap-p1-file", "f120-savepoint-canonical-heap-p2", "f120-rocksdb-incr-p2-second"
@@ -91,3 +102,48 @@ def test_one_state_is_enough(tmp_path: Path) -> None:
     difference = diff(flink_job(tmp_path / "flink"), "sum")
     assert isinstance(difference.state_after, FlinkState)
     assert difference.schema.names == ["change", "key", "before", "after", "key_group"]
+
+
+def written(place: Path, key: Serializer, value: Serializer, *sides: tuple[list[Any], list[Any]]) -> Path:
+    """A location with a savepoint for each side, of keys and values of a state `s`."""
+    for number, (keys, values) in enumerate(sides, 1):
+        operator = FlinkOperator.of_uid("u", key, [FlinkStateDescription("s", StateKind.VALUE, value)])
+        arrays = [pa.array(keys, arrow_type(key).type), pa.array(values, arrow_type(value).type)]
+        batch = pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
+        storage = LocalStorage(place / f"chk-{number}")
+        write_savepoint(storage, [(operator, {"s": iter([batch])})], checkpoint_id=number)
+    return place
+
+
+NAN = float("nan")
+OF_TUPLE = TupleSerializer.of(LONG, DOUBLE)
+FRACTIONS: dict[str, tuple[Serializer, Serializer, list[Any], list[Any], list[Any], list[Any], list[str]]] = {
+    "NaN as key": (DOUBLE, LONG, [NAN], [1], [NAN], [1], []),
+    "NaN in a key": (OF_TUPLE, LONG, [{"f0": 1, "f1": NAN}], [1], [{"f0": 1, "f1": NAN}], [1], []),
+    "another value of NaN": (DOUBLE, LONG, [NAN], [1], [NAN], [2], ["update"]),
+    "NaN as value": (LONG, DOUBLE, [1], [NAN], [1], [NAN], []),
+    "NaN in a value": (LONG, OF_TUPLE, [1], [{"f0": 1, "f1": NAN}], [1], [{"f0": 1, "f1": NAN}], []),
+    "zeros of both signs": (LONG, DOUBLE, [1], [0.0], [1], [-0.0], ["update"]),
+    "zeros in a value": (LONG, OF_TUPLE, [1], [{"f0": 1, "f1": 0.0}], [1], [{"f0": 1, "f1": -0.0}], ["update"]),
+    "zeros as keys": (DOUBLE, LONG, [0.0], [1], [-0.0], [1], ["delete", "insert"]),
+    "zeros in a row": (
+        LONG,
+        RowDataSerializer((LogicalType("DOUBLE"),)),
+        *([1], [{"kind": 0, "f0": 0.0}], [1], [{"kind": 0, "f0": -0.0}]),
+        ["update"],
+    ),
+    "the same row with NaN": (
+        LONG,
+        RowDataSerializer((LogicalType("DOUBLE"),)),
+        *([1], [{"kind": 0, "f0": NAN}], [1], [{"kind": 0, "f0": NAN}]),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FRACTIONS)
+def test_fractions_are_compared_as_flink_writes_them(name: str, tmp_path: Path) -> None:
+    key, value, old_keys, old_values, new_keys, new_values, changes = FRACTIONS[name]
+    found = diff_flink_state(str(written(tmp_path, key, value, (old_keys, old_values), (new_keys, new_values))), 1, 2)
+    assert found is not None
+    assert sorted(found.to_arrow().column("change").to_pylist()) == changes
