@@ -3,13 +3,15 @@
 python -m tests.metadata.fuzz --seconds 600
 
 Metadata must be read or refused by the rules of `tests.metadata.invariants`, and as by Flink's own loader. A stream
-must be read, or refused with an error that names the position.
+must be read, or refused with an error that names the position. A checkpoint or savepoint with a damaged file must be
+read as tables, or refused with an error of ours.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -24,6 +26,8 @@ from tests.metadata.deviations import outcomes, unexplained
 from tests.metadata.invariants import judge, judge_memory
 from tests.metadata.mutations import mutated, seeds
 from tests.metadata.streams.cases import CASES
+from tests.state import damaged_savepoints as tables
+from tests.state.damaged_savepoints import damaged_copy
 from tests.support.flink_check import class_path
 
 ROUND = 2000
@@ -69,6 +73,19 @@ class Fuzzing:
             except Exception as error:
                 yield self._kept("stream", content, f"{case}: {type(error).__name__}: {error}")
             self.counts["streams, still read" if read else "streams, refused"] += 1
+        yield from self._wrong_tables(rng)
+
+    def _wrong_tables(self, rng: random.Random) -> Iterator[str]:
+        for _ in range(ROUND // 20):
+            with tempfile.TemporaryDirectory() as place:
+                copy = damaged_copy(rng, Path(place) / "copy")
+                try:
+                    read = tables.read(copy)
+                except Exception as error:
+                    kept = self.found / f"tables-{len(list(self.found.glob('tables-*')))}"
+                    shutil.copytree(copy, kept)
+                    yield f"{kept}: {type(error).__name__}: {error}"
+                self.counts["tables, still read" if read else "tables, refused"] += 1
 
     def _kept(self, kind: str, content: bytes, reason: str) -> str:
         self.found.mkdir(parents=True, exist_ok=True)
