@@ -223,12 +223,6 @@ private[ckpt] final class PythonBridge(
     catch { case _: RejectedExecutionException => () } // the driver ends
   }
 
-  private def abandonFiles(): Unit = {
-    val close = files.abandon()
-    try fileThreads.execute(() => close())
-    catch { case _: RejectedExecutionException => () } // the driver ends
-  }
-
   /**
    * Actions that fail requests, to be run without the lock, which is held here.
    *
