@@ -69,12 +69,14 @@ class StoreUnloadSuite extends AnyFunSuite {
   test("a base that the last task of an unloaded store has written, and no ack takes, leaves no file") {
     withStore("ackThreshold" -> "0") { h =>
       val provider = h.newProvider(partition = 1)
-      val first = provider.getStore(0)
-      first.put(h.row(0), h.row(0))
-      first.commit()
+      (0 to 1).foreach { version =>
+        val store = provider.getStore(version)
+        store.put(h.row(version), h.row(version))
+        store.commit()
+      }
       // The batch comes once more: its ack brings no base.
-      val again = provider.getStore(0, None, forceSnapshotOnCommit = true, loadEmpty = false)
-      again.put(h.row(0), h.row(0))
+      val again = provider.getStore(1, None, forceSnapshotOnCommit = true, loadEmpty = false)
+      again.put(h.row(1), h.row(1))
       provider.close()
       again.commit()
       assert(!h.files.exists(_.startsWith("base")) && h.files.nonEmpty)
