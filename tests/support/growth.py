@@ -27,6 +27,9 @@ class Steps:
     def counted(self) -> Iterator[None]:
         """Counts what runs meanwhile."""
         before = sys.gettrace()
+        # Python 3.12 reports instructions only from the second trace on.
+        sys.settrace(_instructions)
+        _nothing()
         sys.settrace(self._called)
         try:
             yield
@@ -43,6 +46,15 @@ class Steps:
         if event == "opcode":
             self.count += 1
         return self._step
+
+
+def _instructions(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
+    frame.f_trace_opcodes = True
+    return _instructions
+
+
+def _nothing() -> None:
+    """Does nothing."""
 
 
 def assert_linear(few: Mapping[str, Steps], many: Mapping[str, Steps]) -> None:
