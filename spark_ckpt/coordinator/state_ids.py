@@ -38,7 +38,7 @@ class StateIds:
         Returns:
             Versions whose ids are now forgotten.
         """
-        is_again = version <= max(self._recent, default=0)
+        is_again = version <= max(self._recent, default=0) and self._recent.get(version) != ids
         self._recent[version] = ids
         self._recent.move_to_end(version)
         if is_again:
@@ -61,7 +61,7 @@ class StateIds:
         held = self._held.get(subtask)
         if version is None and held is None:
             return
-        kept = {version: held[version] for version in held or () if version > base_version} if held else {}
+        kept = {begun: state_id for begun, state_id in (held or {}).items() if begun > base_version}
         if version is not None and version > base_version:
             state_id = kept.pop(version, None) or self._recent_id(version, subtask)
             if state_id is not None:

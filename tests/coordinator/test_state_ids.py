@@ -92,6 +92,8 @@ def test_a_version_that_is_completed_again_has_other_states() -> None:
     """As with a store without a query, which commits any version."""
     ids = known(1, 2)
     acked(ids, 3, InProgress(0, 2))
+    acked(ids, 4, InProgress(0, 2), InProgress(0, 3))
+    complete(ids, 3)
     complete(ids, 2)
     assert ids.held == 1
     complete(ids, 2, " of another attempt")
