@@ -14,6 +14,7 @@ from spark_ckpt.completed.errors import (
     LocationMovedError,
     OwnershipLostError,
     UnknownOutcomeError,
+    ZooKeeperAccessError,
     ZooKeeperUnavailableError,
 )
 from spark_ckpt.completed.mirror import Mirror
@@ -198,9 +199,13 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
 
         if self._session.exists(self.path):
             return
-        self._session.ensure(self.path.rpartition("/")[0])
+        parent = self.path.rpartition("/")[0]
+        self._session.ensure_shared(parent)
         # A rejected transaction means that another driver has just created the node.
-        self._settled(build, lambda: self._session.exists(self.path), again=False)
+        try:
+            self._settled(build, lambda: self._session.exists(self.path), again=False)
+        except ZooKeeperAccessError as e:
+            raise self._session.no_access_below(parent) from e
 
     def _settled(self, build: Callable[[Any], None], is_done: Callable[[], bool], again: bool) -> bool:
         """Commits a transaction, and determines its outcome if no answer arrives.

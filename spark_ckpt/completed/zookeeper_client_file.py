@@ -101,6 +101,19 @@ class ZooKeeperClient:
             }
         return options
 
+    def shared_acl(self) -> list[Any]:
+        """ACL of nodes that queries of several identities share; empty without an identity, whose nodes are open.
+
+        Anyone may see such a node and create and delete nodes below it, but not change its ACL or its data. A query's
+        node is never empty, so nobody deletes it without access to what is below it.
+        """
+        own: list[Any] = self.options().get("default_acl", [])
+        if not own:
+            return []
+        from kazoo.security import make_acl
+
+        return [make_acl("world", "anyone", read=True, create=True, delete=True), *own]
+
     @staticmethod
     def _login(sasl: Sasl) -> dict[str, str]:
         login = {"mechanism": sasl.mechanism, "service": sasl.service}

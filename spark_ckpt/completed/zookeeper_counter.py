@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from spark_ckpt.completed.store import CheckpointIDCounter, JobStatus
@@ -85,8 +86,7 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
     def _write(self, next_id: int) -> bool:
         try:
             if self._version < 0:
-                self._session.ensure(self.path.rpartition("/")[0])
-                done = self._session.commit(lambda transaction: transaction.create(self.path, b"%d" % next_id))
+                done = self._create(next_id)
             else:
                 done = self._session.commit(
                     lambda transaction: transaction.set_data(self.path, b"%d" % next_id, self._version)
@@ -96,3 +96,16 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
         if done is not None:
             self.read()
         return done is not None
+
+    def _create(self, next_id: int) -> Sequence[Any] | None:
+        """Creates the node, and its parent unless a store has."""
+        own = self.path.rpartition("/")[0]
+        if self._session.exists(own):
+            return self._session.commit(lambda transaction: transaction.create(self.path, b"%d" % next_id))
+        self._session.ensure_shared(own.rpartition("/")[0] or "/")
+
+        def build(transaction: Any) -> None:  # noqa: ANN401
+            transaction.create(own)
+            transaction.create(self.path, b"%d" % next_id)
+
+        return self._session.commit(build)

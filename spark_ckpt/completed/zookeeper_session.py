@@ -75,13 +75,18 @@ class ZooKeeperSession:
         """
         return self._read(lambda client: client.exists_async(path), path) is not None
 
-    def ensure(self, path: str) -> None:
-        """Creates a node and its parents where they do not exist.
+    def ensure_shared(self, path: str) -> None:
+        """Creates a node and its parents where they do not exist, all of them for queries of any identity.
 
         Raises:
             ZooKeeperUnavailableError: no answer came.
+            ZooKeeperAccessError: one of the nodes exists, and this driver may not create nodes below it.
         """
-        self._read(lambda client: client.ensure_path_async(path), path)
+        acl = self._security.shared_acl() or None
+        try:
+            self._read(lambda client: client.ensure_path_async(path, acl=acl), path)
+        except ZooKeeperAccessError as e:
+            raise self.no_access_below(path) from e
 
     def commit(self, build: Callable[[Any], None]) -> Sequence[Any] | None:
         """Commits a transaction atomically.
@@ -172,6 +177,15 @@ class ZooKeeperSession:
 
     def _no_access(self, path: str) -> ZooKeeperAccessError:
         return ZooKeeperAccessError(self.address, path, "the servers refuse this identity access")
+
+    def no_access_below(self, path: str) -> ZooKeeperAccessError:
+        """The error for a shared node below which this driver may not create nodes."""
+        reason = (
+            "this identity may not create nodes there. Earlier releases closed this node to all identities but the "
+            f"first: let that one run 'setAcl {path} world:anyone:cdr,<scheme>:<its id>:cdrwa', or set another "
+            "zookeeper.path"
+        )
+        return ZooKeeperAccessError(self.address, path, reason)
 
     def _unavailable(self, path: str, cause: Exception) -> ZooKeeperUnavailableError:
         return ZooKeeperUnavailableError(self.address, path, f"{_reason(cause)} within {self._timeout:g} s")

@@ -67,7 +67,7 @@ class TestZooKeeperCounter(CheckpointIDCounterContract):
         return ZooKeeperCheckpointIDCounter(self.session, self.path)
 
     def test_a_node_without_a_number_is_a_typed_error(self) -> None:
-        self.session.ensure(self.path)
+        self.session.ensure_shared(self.path)
         with pytest.raises(StorageError, match="instead of a number"):
             self.open_counter().set_count(2)
 

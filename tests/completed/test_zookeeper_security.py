@@ -15,7 +15,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoAuthError
+from kazoo.exceptions import NoAuthError, NotEmptyError
+from kazoo.security import make_acl, make_digest_acl
 
 from spark_ckpt.completed.errors import ZooKeeperAccessError, ZooKeeperClientFileError, ZooKeeperUnavailableError
 from spark_ckpt.completed.mirror import Mirror
@@ -52,11 +53,12 @@ def opened(
     content: object | None,
     name: str = "a",
     timeout: float = SESSION_SECONDS,
+    node: str = "/secured/query",
 ) -> ZooKeeperCompletedCheckpointStore:
     security = None if content is None else read_client_file(client_file(folder, content))
     session = ZooKeeperSession(server.quorum, timeout, security=security)
     SESSIONS.append(session)
-    return ZooKeeperCompletedCheckpointStore(session, "/secured/query", Mirror(LocalStorage(folder)), owner(name))
+    return ZooKeeperCompletedCheckpointStore(session, node, Mirror(LocalStorage(folder)), owner(name))
 
 
 def works(server: ZooKeeperServer, folder: Path, content: object) -> None:
@@ -146,6 +148,54 @@ def test_nodes_of_an_identity_are_closed_to_others(plain_server: ZooKeeperServer
         for call in (stranger.get, stranger.delete, stranger.get_children):
             with pytest.raises(NoAuthError):
                 call("/secured/query/records")
+
+
+TEAMS: list[dict[str, Any] | None] = [
+    {"digest": {"username": "team-a", "password": SECRET}},
+    {"digest": {"username": "team-b", "password": f"{SECRET}-b"}},
+    None,
+]
+
+
+@pytest.mark.parametrize("first", range(len(TEAMS)))
+def test_queries_of_several_identities_share_parents_and_no_nodes(
+    plain_server: ZooKeeperServer, tmp_path: Path, first: int
+) -> None:
+    teams = [*TEAMS[first:], *TEAMS[:first]]
+    parent = f"/teams-{first}/shared"
+    for i, content in enumerate(teams):
+        (tmp_path / f"{i}").mkdir()
+        store = opened(plain_server, tmp_path / f"{i}", content, node=f"{parent}/query-{i}")
+        store.recover()
+        store.claim()
+        add(store, 1)
+    for node in [f"{parent}/query-{i}" for i, content in enumerate(teams) if content]:
+        with plain_server.client() as stranger:
+            with pytest.raises(NoAuthError):
+                stranger.get(f"{node}/counter")
+            with pytest.raises((NoAuthError, NotEmptyError)):
+                stranger.delete(node)
+    if teams[0] is not None:  # whoever creates a shared node without an identity leaves it to all
+        with plain_server.client() as stranger:
+            for node in (parent, parent.rpartition("/")[0]):
+                with pytest.raises(NoAuthError):
+                    stranger.set_acls(node, [make_acl("world", "anyone", read=True)])
+                with pytest.raises(NoAuthError):
+                    stranger.set(node, b"x")
+
+
+def test_a_shared_node_that_is_closed_is_named(plain_server: ZooKeeperServer, tmp_path: Path) -> None:
+    with plain_server.client() as admin:
+        admin.create("/closed")
+        admin.create("/closed/shared", acl=[make_digest_acl("team-a", SECRET, all=True)])
+    for node in ("/closed/shared/query", "/closed/shared/below/query"):
+        store = opened(plain_server, tmp_path, TEAMS[1], node=node)
+        store.recover()
+        with pytest.raises(
+            ZooKeeperAccessError, match=rf"{node.rpartition('/')[0]}: .*may not create.*setAcl"
+        ) as raised:
+            store.claim()
+        no_secret_in(raised.value)
 
 
 # ---- SASL ------------------------------------------------------------------------------------------------------------

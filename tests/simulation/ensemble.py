@@ -127,7 +127,7 @@ class SimulatedSession(ZooKeeperSession):
     def exists(self, path: str) -> bool:
         return self._asked(path, lambda: path in self._ensemble.nodes)
 
-    def ensure(self, path: str) -> None:
+    def ensure_shared(self, path: str) -> None:
         self._asked(path, lambda: self._ensemble.nodes.setdefault(path, Node(b"")))
 
     def commit(self, build: Callable[[Any], None]) -> Sequence[Any] | None:
