@@ -76,7 +76,8 @@ def dump(
     *,
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a `_metadata` file, replacing an existing one. A local file is written atomically.
+    """Write a `_metadata` file, replacing an existing one. A local file is written atomically, and durable
+    on return, name and content.
 
     Args:
         metadata: checkpoint to write.
@@ -101,10 +102,19 @@ def dump(
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(unfinished, file)
+        _sync_directory(parent)
     except BaseException:
         if os.path.exists(unfinished):
             os.remove(unfinished)
         raise
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _read(file_system: fsspec.AbstractFileSystem, file: str) -> bytes:

@@ -25,7 +25,10 @@ class CreateOutcome(Enum):
     WON = "won"
     """The file did not exist before and now has exactly the given bytes."""
     LOST = "lost"
-    """The file exists. An earlier try of the same call may have created it, if a lower layer retries requests."""
+    """The file exists, perhaps by an earlier try of the same call, if a lower layer retries requests. It need not be
+    durable (`make_durable`)."""
+    REFUSED = "refused"
+    """The request was refused for now: it has no effect, and never will. Try again."""
     UNKNOWN = "unknown"
     """The request may take effect, now or later. Read the file, or create it again with the same bytes."""
 
@@ -36,7 +39,7 @@ class CreateResult:
 
     Args:
         outcome: the outcome.
-        cause: the error behind an unknown outcome.
+        cause: the error behind a refused or unknown outcome, or behind a file that is not durable.
     """
 
     outcome: CreateOutcome
@@ -69,8 +72,8 @@ class Storage(ABC):
     2. *Mutual exclusion.* Among all `create_exclusive` calls for a name, in any process on any machine, at most one
        wins.
     3. *Consistent listing.* Once a create or write has returned, every later `list`, `read` and `exists` sees it.
-    4. *Durability.* Once `write_atomic`, `write_chunks` or `make_directory` has returned, or `create_exclusive` has
-       won, the content of the file, its name, and the names of all directories above it survive a power loss. Before
+    4. *Durability.* Once `write_atomic`, `write_chunks`, `make_durable` or `make_directory` has returned, or
+       `create_exclusive` has won, the content of the file, its name, and the names of all directories above it survive a power loss. Before
        that, a power loss leaves the file, nothing, or a temporary file (`.tmp-...`) that is empty, truncated or whole.
        A file being replaced is either the old or the new one.
     5. *Deletions are not durable.* A power loss may undo `delete`, `delete_all` and `remove_empty`, individually and in
@@ -181,8 +184,17 @@ class Storage(ABC):
             Outcome of the create. `create_and_find` also resolves a lost or unknown one.
 
         Raises:
-            StorageError: the file was certainly not created: no permission, no space, no connection at all.
+            StorageError: the file was certainly not created, and another try would fail too: no permission, no space.
             ExclusiveCreateUnsupportedError: the storage has no exclusive create.
+        """
+
+    def make_durable(self, name: str) -> None:  # noqa: B027  (most storages show durable files only)
+        """Makes an existing file durable, as if it had just been written: whoever created it may have died, or failed,
+        between the moment it became visible and that at which it was durable.
+
+        Raises:
+            StateFileNotFoundError: the file does not exist.
+            StorageError: the file may not survive a power loss.
         """
 
     @abstractmethod

@@ -14,7 +14,7 @@ class Whose(Enum):
     """The creator of a file."""
 
     MINE = "mine"
-    """The file exists with exactly the given bytes."""
+    """The file exists with exactly the given bytes, durable."""
     OTHER = "other"
     """The file exists with other bytes, or existed and is gone, or `overtaken` returned True."""
     UNKNOWN = "unknown"
@@ -64,7 +64,7 @@ def create_and_find(
             or on its absence, so that the file is not ours even with our bytes. May raise `StorageError`.
 
     Raises:
-        StorageError: the file was certainly not created.
+        StorageError: the file was certainly not created: the storage fails, or refused every try.
         ExclusiveCreateUnsupportedError: the storage has no exclusive create.
     """
     cause: BaseException | None = None
@@ -83,6 +83,9 @@ def create_and_find(
                 if pause is None:
                     break
                 continue
+            if result.outcome is CreateOutcome.REFUSED:
+                cause, has_failed = result.cause or cause, True
+                continue
             if result.outcome is CreateOutcome.WON and (overtaken is None or not may_be_mine):
                 return Found(Whose.MINE, may_arrive=may_arrive)
             may_arrive = may_arrive or result.outcome is CreateOutcome.UNKNOWN
@@ -92,6 +95,8 @@ def create_and_find(
             there = _read(storage, name)
             if there not in (None, data):
                 return Found(Whose.OTHER, cause, there, may_arrive)
+            if there is not None:
+                storage.make_durable(name)
             if overtaken is not None and overtaken():
                 return Found(Whose.OTHER, cause, None, may_arrive)
         except StorageError as e:
@@ -102,6 +107,8 @@ def create_and_find(
         if there is not None:
             return Found(Whose.MINE, may_arrive=may_arrive)
         is_absent = True
+    if has_failed and not may_be_mine:
+        raise StorageError(storage.describe(name), "create", cause) from cause
     if is_absent and not (again or may_arrive or has_failed):
         # On each try, the file existed and vanished at once, or is a dangling link: it is not ours.
         return Found(Whose.OTHER, cause)

@@ -92,6 +92,21 @@ class LocalStorage(Storage):
         finally:
             _remove_quietly(temporary)
 
+    def make_durable(self, name: str) -> None:
+        """Syncs a file and its name."""
+        path = self._path(name)
+        if not self._durable:
+            return
+        try:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        except OSError as e:
+            raise self._error(path, "read", e) from e
+        try:
+            self._settle(path.parent)
+        except OSError as e:
+            raise self._error(path, "sync", e) from e
+
     def list(self, directory: str) -> Sequence[FileInfo]:
         """Files and directories directly below a directory."""
         path = self._path(directory) if directory else self._root
@@ -224,7 +239,8 @@ class LocalStorage(Storage):
         try:
             self._settle(path.parent)
         except OSError as e:
-            return CreateResult(CreateOutcome.UNKNOWN, e)
+            # Other processes may already rely on the file, so it stays.
+            return CreateResult(CreateOutcome.LOST, e)
         return CreateResult(CreateOutcome.WON)
 
     def _make(self, directory: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import io
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import s3fs
@@ -20,10 +21,18 @@ _MOST_KEYS_IN_A_REQUEST = 1000
 class OneTryS3FileSystem(s3fs.S3FileSystem):  # type: ignore[misc]
     """S3 file system that sends each request once, with a timeout of `REQUEST_SECONDS`: only `FsspecStorage` retries.
 
+    aiohttp below repeats a request whose connection was dropped, except exclusive creates (`_only_once`).
+
     A path is a literal bucket and key: no character of a key starts a pattern or a version id.
     """
 
     retries = 1
+
+    async def get_s3(self, bucket: str | None = None) -> Any:  # noqa: ANN401  (aiobotocore has no types)
+        """Client for a bucket."""
+        client = await super().get_s3(bucket)
+        client.meta.events.register("before-send.s3.PutObject", _only_once, unique_id="spark-ckpt-only-once")
+        return client
 
     def split_path(self, path: str) -> tuple[str, str, str | None]:
         """Bucket and key of a path. `?versionId=` is part of the key: versions are never requested."""
@@ -62,3 +71,17 @@ class OneTryS3FileSystem(s3fs.S3FileSystem):  # type: ignore[misc]
         except asyncio.TimeoutError as e:
             # Not a TimeoutError: fsspec would replace it with its own, which has no message.
             raise ConnectionError(f"no answer in {REQUEST_SECONDS:g} s") from e
+
+
+def _only_once(request: Any, **_: object) -> None:  # noqa: ANN401
+    """Prevents aiohttp from repeating a conditional put that the store may have carried out.
+
+    Otherwise "refused" may be the answer to the second of two requests, while the first may still take effect. aiohttp
+    repeats no request whose body it can send only once, after it has sent it.
+    """
+    if "If-None-Match" in request.headers and isinstance(request.body, io.BytesIO):
+        request.body = _sent_once(request.body.getvalue())
+
+
+async def _sent_once(data: bytes) -> AsyncIterator[bytes]:
+    yield data

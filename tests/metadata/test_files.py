@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +65,21 @@ def test_a_failed_dump_leaves_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(MetadataValueError):
         dump(CheckpointMetadata(2**63), path)
     assert load(path) == METADATA
+
+
+def test_file_and_name_are_synced_or_it_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[bool] = []
+
+    def sync(descriptor: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{descriptor}").is_dir())
+        if synced[-1] and len(synced) == 2:
+            raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with pytest.raises(OSError, match="Input/output error"):
+        dump(METADATA, tmp_path / "_metadata")
+    dump(METADATA, tmp_path / "_metadata")
+    assert synced == [False, True] * 2
 
 
 def test_any_kind_of_bytes() -> None:

@@ -153,6 +153,8 @@ class SimulatedStorage(Storage):
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
         won: list[bool] = []
         fault = self._writing("create", name, lambda: won.append(self._disk.create(name, data)))
+        if fault == "error" and self._is_remote and self._way.rng.random() < 0.5:
+            return CreateResult(CreateOutcome.REFUSED, ConnectionRefusedError(fault))
         if fault == "error":
             raise StorageError(self.describe(name), "create", fault)
         if fault == "exists":

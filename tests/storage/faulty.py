@@ -17,6 +17,7 @@ class Fault(Enum):
     LOST_ANSWER = "it is done, and the caller is told that it is unknown"
     LOST_REQUEST = "nothing is done, and the caller is told that it is unknown"
     LATE = "it is done when `deliver` is called, and the caller is told that it is unknown"
+    REFUSED = "nothing is done, and the caller is told that nothing will be"
     EXISTS_AFTER_DONE = "it is done, and the caller is told that the file exists (a layer below repeated the request)"
 
 
@@ -83,6 +84,8 @@ class FaultyStorage(Storage):
             return self.inner.create_exclusive(name, data)
         if fault is Fault.ERROR:
             raise StorageError(self.describe(name), "create", "injected")
+        if fault is Fault.REFUSED:
+            return CreateResult(CreateOutcome.REFUSED, ConnectionRefusedError("injected"))
         if fault is Fault.LATE:
             self._late.append(lambda: self.inner.create_exclusive(name, data))
         elif fault is not Fault.LOST_REQUEST:
@@ -90,6 +93,10 @@ class FaultyStorage(Storage):
         if fault is Fault.EXISTS_AFTER_DONE:
             return CreateResult(CreateOutcome.LOST)
         return CreateResult(CreateOutcome.UNKNOWN, TimeoutError("injected"))
+
+    def make_durable(self, name: str) -> None:
+        self._plain("make durable", name)
+        self.inner.make_durable(name)
 
     def list(self, directory: str) -> Sequence[FileInfo]:
         self._plain("list", directory)

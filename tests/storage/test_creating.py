@@ -49,6 +49,38 @@ def test_a_request_that_may_yet_arrive_is_unknown(storage: FaultyStorage) -> Non
     assert storage.read("a") == b"mine"
 
 
+def test_a_refused_create_is_tried_again_and_can_no_longer_arrive(storage: FaultyStorage) -> None:
+    storage.fail("create", "a", Fault.REFUSED, times=2)
+    found = create_and_find(storage, "a", b"mine", tries=3)
+    assert (found.whose, found.may_arrive) == (Whose.MINE, False)
+    assert [operation for operation, _ in storage.log] == ["create"] * 3
+
+
+def test_a_create_that_was_refused_each_time_is_an_error(storage: FaultyStorage) -> None:
+    storage.fail("create", "a", Fault.REFUSED, times=3)
+    with pytest.raises(StorageError, match=r"cannot create .*a: injected"):
+        create_and_find(storage, "a", b"mine", tries=3)
+    assert not storage.inner.exists("a")
+
+
+def test_a_refusal_says_nothing_of_an_earlier_request(storage: FaultyStorage) -> None:
+    storage.fail("create", "a", Fault.LATE)
+    storage.fail("create", "a", Fault.REFUSED, times=2)
+    found = create_and_find(storage, "a", b"mine", tries=3)
+    assert (found.whose, found.may_arrive) == (Whose.UNKNOWN, True)
+    storage.fail("create", "b", Fault.REFUSED)
+    assert create_and_find(storage, "b", b"mine", again=True).whose is Whose.UNKNOWN
+
+
+def test_a_file_that_is_found_counts_once_it_is_durable(storage: FaultyStorage) -> None:
+    storage.fail("create", "a", Fault.LOST_ANSWER)
+    storage.fail("make durable", "a", times=2)
+    assert create_and_find(storage, "a", b"mine").whose is Whose.UNKNOWN
+    with pytest.raises(StorageError, match="injected"):
+        create_or_find(storage, "a", b"mine")
+    assert create_or_find(storage, "a", b"mine")
+
+
 def test_what_is_known_to_be_absent_is_created_again(storage: FaultyStorage) -> None:
     storage.fail("create", "a", Fault.LOST_REQUEST, times=2)
     assert create_and_find(storage, "a", b"mine", tries=3).whose is Whose.MINE

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.errors import StorageError
-from spark_ckpt.storage import CreateOutcome, LocalStorage, Storage
+from spark_ckpt.storage import CreateOutcome, LocalStorage, Storage, Whose, create_and_find, create_or_find
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from tests.storage.contract import StorageContract
 
@@ -198,3 +198,71 @@ def test_what_need_not_be_durable_is_not_synced(tmp_path: Path, synced: list[str
     storage.make_directory("c")
     storage.sync_deletions("c")
     assert synced == []
+
+
+class Syncs:
+    """Syncs that fail from the one of number `first` on, counted from 0."""
+
+    def __init__(self, sync: Callable[[int], None]) -> None:
+        self.first, self.count, self._sync = 1_000_000, 0, sync
+
+    def fail_from(self, first: int) -> None:
+        self.first, self.count = first, 0
+
+    def __call__(self, descriptor: int) -> None:
+        self.count += 1
+        if self.count > self.first:
+            raise OSError(errno.EIO, "Input/output error")
+        self._sync(descriptor)
+
+
+@pytest.fixture
+def syncs(monkeypatch: pytest.MonkeyPatch) -> Syncs:
+    syncs = Syncs(os.fsync)
+    monkeypatch.setattr(os, "fsync", syncs)
+    return syncs
+
+
+SYNCING: dict[str, Callable[[LocalStorage], object]] = {
+    "write_atomic": lambda storage: storage.write_atomic("ckpt/chk-7/_metadata", b"x"),
+    "write_chunks": lambda storage: storage.write_chunks("ckpt/chk-7/_metadata", lambda: (b"x", b"y")),
+    "create_or_find": lambda storage: create_or_find(storage, "ckpt/chk-7/_metadata", b"x", 4),
+    "make_directory": lambda storage: storage.make_directory("ckpt/chk-7"),
+    "make_durable": lambda storage: storage.make_durable("there/file"),
+    "sync_deletions": lambda storage: storage.sync_deletions("there"),
+}
+
+
+@pytest.mark.parametrize("operation", SYNCING)
+def test_no_sync_that_failed_counts_as_success(tmp_path: Path, syncs: Syncs, operation: str) -> None:
+    def storage(name: str) -> LocalStorage:
+        (tmp_path / name / "there").mkdir(parents=True)
+        (tmp_path / name / "there" / "file").write_bytes(b"x")
+        return LocalStorage(tmp_path / name)
+
+    SYNCING[operation](storage("whole"))
+    most = syncs.count
+    assert most > 0
+    for first in range(most):
+        failing = storage(f"{first}")
+        syncs.fail_from(first)
+        with pytest.raises(StorageError, match="Input/output error"):
+            SYNCING[operation](failing)
+        syncs.fail_from(1_000_000)
+        SYNCING[operation](failing)  # it can be tried again
+
+
+def test_a_record_whose_name_could_not_be_synced_is_not_ours(tmp_path: Path, syncs: Syncs) -> None:
+    storage = LocalStorage(tmp_path)
+    pauses: list[int] = []
+    storage.write_atomic("log/0", b"")
+
+    syncs.fail_from(1)  # the file can be synced, its directory cannot
+    result = storage.create_exclusive("log/1", b"mine")
+    assert (result.outcome, type(result.cause)) == (CreateOutcome.LOST, OSError)
+    syncs.fail_from(1)
+    found = create_and_find(storage, "log/2", b"mine", 4, pause=lambda: pauses.append(1), overtaken=lambda: False)
+    assert (found.whose, found.may_arrive, len(pauses)) == (Whose.UNKNOWN, False, 3)
+    syncs.fail_from(1_000_000)
+    found = create_and_find(storage, "log/2", b"mine", 4, again=True, overtaken=lambda: False)
+    assert (found.whose, found.may_arrive) == (Whose.MINE, False)

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from spark_ckpt.completed import FilesystemCompletedCheckpointStore, Owner
+from spark_ckpt.completed.retention import select_subsumed
 from spark_ckpt.errors import StorageError
-from spark_ckpt.storage import CreateOutcome, S3Storage, s3_client
+from spark_ckpt.storage import CreateOutcome, S3Storage, Whose, create_and_find, s3_client
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from spark_ckpt.storage.s3 import s3_file_system
+from tests.completed.records import add
 from tests.support.clocks import NoClock
 from tests.support.faulty_s3 import FaultyS3, S3Fault
 
@@ -115,25 +117,52 @@ def test_a_write_whose_answer_is_lost_is_there(storage: S3Storage, server: Fault
 
 
 @pytest.mark.parametrize(
-    ("fault", "requests", "is_there"),
-    [(S3Fault.SLOW_DOWN, 1, False), (S3Fault.DROPPED, 2, False), (S3Fault.ANSWER_DROPPED, 2, True)],
+    ("fault", "outcome", "is_there"),
+    [
+        (S3Fault.SLOW_DOWN, CreateOutcome.REFUSED, False),
+        (S3Fault.CONFLICT, CreateOutcome.REFUSED, False),
+        (S3Fault.TOO_MANY, CreateOutcome.REFUSED, False),
+        (S3Fault.UNAVAILABLE, CreateOutcome.UNKNOWN, False),
+        (S3Fault.INTERNAL, CreateOutcome.UNKNOWN, False),
+        (S3Fault.DROPPED, CreateOutcome.UNKNOWN, False),
+        (S3Fault.ANSWER_DROPPED, CreateOutcome.UNKNOWN, True),
+    ],
 )
-def test_an_exclusive_create_is_not_asked_for_again(
-    storage: S3Storage, server: FaultyS3, fault: S3Fault, requests: int, is_there: bool
+def test_an_exclusive_create_is_one_request(
+    storage: S3Storage, server: FaultyS3, fault: S3Fault, outcome: CreateOutcome, is_there: bool
 ) -> None:
-    """Only aiohttp retries the create; the caller determines the owner of the file."""
-    server.fail("PUT", "d/new", fault, requests)
-    assert storage.create_exclusive("d/new", b"mine").outcome is CreateOutcome.UNKNOWN
-    assert server.asked("PUT", "d/new") == requests
+    """So a refusal is the answer to the only request. aiohttp may repeat one whose body it has not sent."""
+    server.fail("PUT", "d/new", fault, 2 if fault is S3Fault.DROPPED else 1)
+    assert storage.create_exclusive("d/new", b"mine").outcome is outcome
+    assert server.asked("PUT", "d/new") == 1 or fault is S3Fault.DROPPED
+    server.forget()
     assert storage.exists("d/new") is is_there
     again = storage.create_exclusive("d/new", b"mine").outcome
     assert again is (CreateOutcome.LOST if is_there else CreateOutcome.WON)
+    server.fail("PUT", "d/other", fault)
+    found = create_and_find(storage, "d/other", b"mine", tries=2)
+    assert (found.whose, found.may_arrive) == (Whose.MINE, outcome is CreateOutcome.UNKNOWN)
 
 
 def test_a_failed_condition_that_is_not_named_is_one(storage: S3Storage, server: FaultyS3) -> None:
     """The answer 412 suffices: AWS names the failed condition in the answer, but other servers may not."""
     server.fail("PUT", "d/new", S3Fault.CONDITION_FAILED)
     assert storage.create_exclusive("d/new", b"mine").outcome is CreateOutcome.LOST
+
+
+@pytest.mark.parametrize("fault", [S3Fault.SLOW_DOWN, S3Fault.CONFLICT])
+def test_no_checkpoint_is_kept_for_a_request_that_was_refused(
+    storage: S3Storage, server: FaultyS3, fault: S3Fault
+) -> None:
+    store = FilesystemCompletedCheckpointStore(storage, Owner("host", 1, "token", "query", "run"), clock=NoClock())
+    store.recover()
+    store.claim()
+    for version in range(1, 9):
+        server.fail("PUT", f"{store.counter.get():020d}.json", fault)
+        add(store, version)
+        for record in select_subsumed([each for each in store.all() if store.may_subsume(each)], 2):
+            store.subsume(record)
+    assert [each.version for each in store.all()] == [7, 8]
 
 
 # ---- start of a driver -----------------------------------------------------------------------------------------------

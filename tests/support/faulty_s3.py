@@ -24,6 +24,10 @@ class S3Fault(Enum):
     """Fault applied to a request."""
 
     SLOW_DOWN = "it is refused, because there are too many"
+    TOO_MANY = "it is refused, by another status for the same"
+    CONFLICT = "it is refused, because it conflicts with another one"
+    UNAVAILABLE = "somebody on the way, who says no more, refuses it"
+    INTERNAL = "it fails within the server"
     UNKNOWN_CONDITION = "it is refused if it has a condition, because the server knows none"
     CONDITION_FAILED = "it is refused, because its condition does not hold, which is not named"
     DROPPED = "the connection ends, and nothing is done"
@@ -34,6 +38,9 @@ class S3Fault(Enum):
 
 _ANSWERS = {
     S3Fault.SLOW_DOWN: ("503 Slow Down", "SlowDown", "Please reduce your request rate."),
+    S3Fault.TOO_MANY: ("429 Too Many Requests", "TooManyRequests", "Please reduce your request rate."),
+    S3Fault.CONFLICT: ("409 Conflict", "ConditionalRequestConflict", "A conflicting operation took place."),
+    S3Fault.INTERNAL: ("500 Internal Server Error", "InternalError", "We encountered an internal error."),
     S3Fault.UNKNOWN_CONDITION: ("501 Not Implemented", "NotImplemented", "A header implies what is not implemented."),
     S3Fault.CONDITION_FAILED: ("412 Precondition Failed", "PreconditionFailed", "A condition did not hold."),
 }
@@ -108,6 +115,9 @@ class FaultyS3:
         fault = self._fault(environ["REQUEST_METHOD"], environ["PATH_INFO"])
         if fault in _OF_CONDITIONS and "HTTP_IF_NONE_MATCH" not in environ:
             fault = None
+        if fault is S3Fault.UNAVAILABLE:
+            start_response("503 Service Unavailable", [("Content-Type", "text/html")])
+            return [b""]
         if fault in _ANSWERS:
             status, code, message = _ANSWERS[fault]
             start_response(status, [("Content-Type", "application/xml")])

@@ -153,6 +153,8 @@ private object LocalEntryStream {
         Files.createLink(to, from)
         true
       } catch {
+        // A mount that repeats a request whose answer got lost finds the link that it has made.
+        case _: FileExists if Files.isSameFile(from, to) => true
         case e @ (_: FileExists | _: NoSuchFileException) => throw e
         case _: IOException | _: UnsupportedOperationException => false
       }

@@ -154,6 +154,19 @@ class LocalLogFilesSuite extends AnyFunSuite {
     }
   }
 
+  test("an entry whose link was made by a request without an answer, and then repeated, is ours") {
+    withFolder { (ours, _, folder) =>
+      val out = ours.createAtomic(in(folder, "0"), overwriteIfPossible = false)
+      out.write(Array.fill(600)(1.toByte))
+      val temporary = names(folder).filter(_.endsWith(".tmp")).toSeq
+      assert(temporary.size == 1)
+      Files.createLink(folder.resolve("0"), folder.resolve(temporary.head))
+      out.close()
+      assert(checkedRead(in(folder, "0")).sameElements(Array.fill(600)(1.toByte)))
+      assert(names(folder) == Set("0", ".0.crc"))
+    }
+  }
+
   test("checksums of an earlier file of the name do not count for the new one") {
     withFolder { (ours, sparks, folder) =>
       write(sparks, in(folder, "0"), Array.fill(600)(1.toByte))
