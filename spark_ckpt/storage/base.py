@@ -73,8 +73,9 @@ class Storage(ABC):
        wins.
     3. *Consistent listing.* Once a create or write has returned, every later `list`, `read` and `exists` sees it.
     4. *Durability.* Once `write_atomic`, `write_chunks`, `make_durable` or `make_directory` has returned, or
-       `create_exclusive` has won, the content of the file, its name, and the names of all directories above it survive a power loss. Before
-       that, a power loss leaves the file, nothing, or a temporary file (`.tmp-...`) that is empty, truncated or whole.
+       `create_exclusive` has won, the content of the file, its name, and the names of all directories above it survive
+       a power loss. Before that, a power loss leaves the file, nothing, or a temporary file (`.tmp-...`) that is
+       empty, truncated or whole.
        A file being replaced is either the old or the new one.
     5. *Deletions are not durable.* A power loss may undo `delete`, `delete_all` and `remove_empty`, individually and in
        any order, unless `sync_deletions` has returned since. References to a file are deleted, and that deletion is
@@ -280,7 +281,7 @@ class Storage(ABC):
         """Removes an empty directory, if the storage has directories. Never fails."""
 
     def read_range(self, name: str, offset: int, length: int) -> bytes:
-        """Range of a file; fewer bytes if the file ends earlier.
+        """Range of a file; fewer bytes, or none, if the file ends earlier.
 
         Raises:
             StateFileNotFoundError: the file does not exist.

@@ -78,7 +78,19 @@ class FsspecStorage(Storage):
     def read_range(self, name: str, offset: int, length: int) -> bytes:
         """Range of a file."""
         path = self._path(name)
-        return bytes(self._retry(name, "read", lambda: self._fs.cat_file(path, start=offset, end=offset + length)))
+        if length <= 0:  # HTTP has no empty range
+            self.size(name)
+            return b""
+
+        def read() -> bytes:
+            try:
+                return bytes(self._fs.cat_file(path, start=offset, end=offset + length))
+            except Exception as e:
+                if self._is_past_end(e):
+                    return b""
+                raise
+
+        return self._retry(name, "read", read)
 
     def read_many(self, names: Sequence[str]) -> dict[str, bytes | StorageError]:
         """All bytes of several files."""
@@ -176,6 +188,11 @@ class FsspecStorage(Storage):
             self.delete(name)
         if outcome is not CreateOutcome.LOST:
             raise ExclusiveCreateUnsupportedError(self.location, "it replaced an existing file")
+
+    def _is_past_end(self, error: Exception) -> bool:
+        """True if a range was refused because the file ends before it."""
+        # Google's client names the HTTP status `code`, Azure's `status_code`, aiohttp `status`.
+        return any(getattr(error, name, None) in (416, "416") for name in ("code", "status_code", "status"))
 
     def _is_final(self, error: Exception) -> bool:
         """True if another try would fail with the same error."""

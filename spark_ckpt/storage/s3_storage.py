@@ -14,7 +14,10 @@ _NOT_IMPLEMENTED = ("NotImplemented", "501")
 """Error codes of S3, or the HTTP status if the response has no body."""
 
 _TOO_BUSY = ("SlowDown", "ServiceUnavailable", "RequestLimitExceeded", "Throttling", "ThrottlingException")
-"""Error codes of a store that did not begin with a request. A 503 without a code may be a proxy's, which does not know."""
+"""Error codes of a store that did not begin with a request. A 503 without a code may come from a proxy, which does not
+know."""
+
+_RANGE_NOT_SATISFIABLE = 416
 
 _NO_ANSWER = (408, 499)
 """HTTP statuses below 500 that say nothing about the request."""
@@ -39,6 +42,9 @@ class S3Storage(FsspecStorage):
 
         return isinstance(error, ParamValidationError) or super()._is_final(error)
 
+    def _is_past_end(self, error: Exception) -> bool:
+        return _status(error) == _RANGE_NOT_SATISFIABLE
+
     def _failed_create(self, name: str, error: Exception) -> CreateResult:
         if self._is_final(error):
             raise StorageError(self.describe(name), "create", error) from error
@@ -57,7 +63,7 @@ def _is_refusal(status: int | None) -> bool:
     return status is not None and 400 <= status < 500 and status not in _NO_ANSWER
 
 
-def _status(error: Exception) -> int | None:
+def _status(error: BaseException) -> int | None:
     """HTTP status of the S3 response that caused an s3fs error."""
     response = getattr(error.__cause__, "response", None)
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if response else None

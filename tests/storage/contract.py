@@ -149,6 +149,25 @@ class StorageContract(ABC):
         storage.write_atomic("a/file", b"0123456789")
         assert storage.read_range("a/file", 3, 4) == b"3456"
         assert storage.read_range("a/file", 8, 100) == b"89"
+        assert storage.read_range("a/file", 9, 1) == b"9"
+
+    def test_a_range_past_the_end_is_empty(self, storage: Storage) -> None:
+        storage.write_atomic("a/file", b"0123456789")
+        storage.write_atomic("a/empty", b"")
+        for name, offset, length in [
+            ("a/file", 10, 1),
+            ("a/file", 11, 5),
+            ("a/file", 1_000_000, 5),
+            ("a/file", 0, 0),
+            ("a/file", 5, 0),
+            ("a/empty", 0, 1),
+            ("a/empty", 0, 0),
+            ("a/empty", 7, 3),
+        ]:
+            assert storage.read_range(name, offset, length) == b"", (name, offset, length)
+        for offset, length in ((0, 1), (5, 0)):
+            with pytest.raises(StateFileNotFoundError, match="a/none"):
+                storage.read_range("a/none", offset, length)
 
     def test_creates_where_there_is_none(self, storage: Storage) -> None:
         assert storage.create_exclusive("a/new", b"mine").outcome is CreateOutcome.WON

@@ -123,3 +123,16 @@ def test_the_probe_leaves_nothing() -> None:
     storage = memory_storage()
     storage.probe("a")
     assert list(storage.list("a")) == []
+
+
+@pytest.mark.parametrize("name", ["code", "status_code", "status"])
+def test_a_range_that_a_client_refuses_is_past_the_end(name: str) -> None:
+    error = RuntimeError("Requested range not satisfiable")
+    setattr(error, name, 416)
+    storage, clock = flaky(error, 1)
+    assert storage.read_range("file", 7, 1) == b""
+    assert clock.slept == []
+    setattr(error, name, 500)
+    storage, clock = flaky(error, 6)
+    with pytest.raises(StorageError, match="Requested range"):
+        storage.read_range("file", 7, 1)
