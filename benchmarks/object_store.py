@@ -7,11 +7,13 @@ import re
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 from urllib.parse import unquote
 
 import pyspark
@@ -48,6 +50,22 @@ class Request:
     def is_of_log(self) -> bool:
         """True if the request concerns Spark's own files below a checkpoint location, rather than state."""
         return _SPARK_LOG.search(self.target) is not None
+
+
+@contextmanager
+def exclusive_puts() -> Iterator[None]:
+    """Makes moto in this process put one object at a time: it looks for an object and then puts its own, so that two
+    conditional puts may both find none."""
+    from moto.s3.responses import S3Response
+
+    one_at_a_time, put_object = threading.Lock(), S3Response.put_object
+
+    def put_object_alone(response: S3Response) -> object:
+        with one_at_a_time:
+            return put_object(response)
+
+    with patch.object(S3Response, "put_object", put_object_alone):
+        yield
 
 
 class DelayedRequests:
@@ -97,6 +115,7 @@ class ObjectStore:
         self.requests = DelayedRequests(DomainDispatcherApplication(create_backend_app), latency_ms)
         self._server = make_server(HOST, 0, self.requests, threaded=True, request_handler=RequestHandler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="object store", daemon=True)
+        self._patches = ExitStack()
 
     @property
     def endpoint(self) -> str:
@@ -133,6 +152,7 @@ class ObjectStore:
     def __enter__(self) -> ObjectStore:
         import s3fs
 
+        self._patches.enter_context(exclusive_puts())
         self._thread.start()
         client: Any = s3fs.S3FileSystem(
             key=_KEY, secret=_KEY, endpoint_url=self.endpoint, skip_instance_cache=True, use_listings_cache=False
@@ -148,6 +168,7 @@ class ObjectStore:
             self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        self._patches.close()
 
 
 def hadoop_version() -> str:

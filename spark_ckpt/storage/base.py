@@ -123,14 +123,16 @@ class Storage(ABC):
         return Request(call)
 
     def probe(self, directory: str) -> None:  # noqa: B027  (most storages need no proof)
-        """Verifies that the storage honors `create_exclusive`, by an attempt to create an existing file. Required once
-        before relying on exclusive creates.
+        """Verifies that the storage honors `create_exclusive`, by an attempt to create an existing file, and by creates
+        of one file at the same time. Required once before relying on exclusive creates.
+
+        A probe is a screen, not a proof: a storage that lets two creates win now and then may pass.
 
         Args:
-            directory: directory in which to create and delete the file.
+            directory: directory in which to create and delete files.
 
         Raises:
-            ExclusiveCreateUnsupportedError: the create did not lose.
+            ExclusiveCreateUnsupportedError: a create won that should have lost.
             StorageError: the file cannot be written, or the outcome of the create is unknown.
         """
 

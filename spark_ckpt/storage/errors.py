@@ -57,11 +57,18 @@ class PathEscapeError(SparkCkptError, ValueError):
 
 
 class ExclusiveCreateUnsupportedError(SparkCkptError):
-    """The storage has no exclusive create, on which the fence between two drivers relies."""
+    """The storage has no exclusive create, on which the fence between two drivers relies.
 
-    def __init__(self, path: str, reason: str) -> None:
+    Args:
+        path: location, or file that could not be created.
+        reason: what the storage did.
+        is_writable: True if files can be created there, only not exclusively. Then a store elsewhere can fence.
+    """
+
+    def __init__(self, path: str, reason: str, is_writable: bool = False) -> None:
         self.path = path
+        other = ", or set the store to 'zookeeper', which fences two drivers itself" if is_writable else ""
         super().__init__(
             f"{path}: this storage has no exclusive create ({reason}), so two drivers could both complete the same "
-            "checkpoint. Move the checkpoint location to a storage that has (a local disk, S3)"
+            f"checkpoint. Move the checkpoint location to a storage that has (a local disk, S3, HDFS){other}"
         )

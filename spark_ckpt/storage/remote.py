@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
@@ -13,6 +12,7 @@ from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError, StorageError
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 from spark_ckpt.storage.errors import DriverGoneError, ExclusiveCreateUnsupportedError, HadoopError
+from spark_ckpt.storage.probing import ROUNDS, SEVERAL_WON, probe_names, several_won
 from spark_ckpt.storage.request import Request
 
 _T = TypeVar("_T")
@@ -126,15 +126,19 @@ class FsspecStorage(Storage):
         path = self._path(name)
         try:
             self._fs.pipe_file(path, data, mode="create")
-        except FileExistsError:
-            return CreateResult(CreateOutcome.LOST)
-        except (PermissionError, FileNotFoundError) as e:
-            raise StorageError(self.describe(name), "create", e) from e
-        except (NotImplementedError, TypeError) as e:
-            raise ExclusiveCreateUnsupportedError(self.describe(name), str(e)) from e
-        except Exception as e:  # for any other error, the request may have been sent
-            return self._failed_create(name, e)
+        except Exception as e:
+            return self._not_created(name, e)
         return CreateResult(CreateOutcome.WON)
+
+    def _not_created(self, name: str, error: Exception) -> CreateResult:
+        """Outcome of an exclusive create that raised an error."""
+        if isinstance(error, FileExistsError):
+            return CreateResult(CreateOutcome.LOST)
+        if isinstance(error, (PermissionError, FileNotFoundError)):
+            raise StorageError(self.describe(name), "create", error) from error
+        if isinstance(error, (NotImplementedError, TypeError)):
+            raise ExclusiveCreateUnsupportedError(self.describe(name), str(error)) from error
+        return self._failed_create(name, error)  # the request may have been sent
 
     def list(self, directory: str) -> Sequence[FileInfo]:
         """Files and directories directly below a directory."""
@@ -172,9 +176,28 @@ class FsspecStorage(Storage):
         return self._retry(name, "read", ask)
 
     def probe(self, directory: str) -> None:
-        """Attempts to create an existing file: some servers silently ignore the condition of a conditional put."""
-        name = f"{directory}/probe-{uuid.uuid4().hex}"
+        """Attempts to create an existing file, and to create files several times at once.
 
+        Some servers silently ignore the condition of a conditional put. Others check it before they write, so that
+        concurrent creates all succeed. About as long as four requests in sequence.
+        """
+        second, overlapping, *raced = names = probe_names(directory, 2 + ROUNDS)
+        overlap = Request(lambda: self._overlapping_creates_won(overlapping))
+        race = Request(lambda: several_won(self, raced))
+        try:
+            overlap.start()
+            race.start()
+            self._probe_second_create(second)
+            if overlap.answer():
+                raise self._not_exclusive("a create that began before another one and ended after it succeeded, too")
+            if race.answer():
+                raise self._not_exclusive(SEVERAL_WON)
+        finally:
+            for request in (overlap, race):
+                request.wait()
+            self.delete_all(names)
+
+    def _probe_second_create(self, name: str) -> None:
         def create() -> CreateOutcome:
             result = self.create_exclusive(name, b"2")
             if result.cause is not None:
@@ -182,12 +205,16 @@ class FsspecStorage(Storage):
             return result.outcome
 
         self.write_atomic(name, b"1")
-        try:
-            outcome = self._retry(name, "create", create)
-        finally:
-            self.delete(name)
-        if outcome is not CreateOutcome.LOST:
-            raise ExclusiveCreateUnsupportedError(self.location, "it replaced an existing file")
+        if self._retry(name, "create", create) is not CreateOutcome.LOST:
+            raise self._not_exclusive("it replaced an existing file")
+
+    def _not_exclusive(self, reason: str) -> ExclusiveCreateUnsupportedError:
+        return ExclusiveCreateUnsupportedError(self.location, reason, is_writable=True)
+
+    def _overlapping_creates_won(self, name: str) -> bool:
+        """True if two creates of a file both succeed if one begins before the other and ends after it. False if this
+        storage cannot hold a request back."""
+        return False
 
     def _is_past_end(self, error: Exception) -> bool:
         """True if a range was refused because the file ends before it."""
@@ -266,6 +293,14 @@ class MemoryStorage(FsspecStorage):
     def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
         """Writes a file like `write_atomic`."""
         Storage.write_chunks(self, name, chunks)
+
+    def probe(self, directory: str) -> None:
+        """Attempts to create an existing file: no other process could race for it."""
+        (name,) = probe_names(directory, 1)
+        try:
+            self._probe_second_create(name)
+        finally:
+            self.delete(name)
 
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
         """Creates a file unless one of that name exists."""

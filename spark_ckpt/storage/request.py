@@ -36,10 +36,14 @@ class Request(Generic[_T]):
         except Exception as e:
             self._error = e
 
-    def answer(self) -> _T:
-        """Answer of the request, or its exception."""
+    def wait(self) -> None:
+        """Waits until a request that was started has ended."""
         if self._thread is not None:
             self._thread.join()
+
+    def answer(self) -> _T:
+        """Answer of the request, or its exception."""
+        self.wait()
         if not self._answers and self._error is None:
             self.run()
         if self._error is not None:

@@ -9,6 +9,8 @@ from spark_ckpt.storage.base import CreateOutcome, CreateResult
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from spark_ckpt.storage.remote import FsspecStorage
 
+_WON = CreateOutcome.WON
+
 _CONDITION_FAILED = ("PreconditionFailed", "412")
 _NOT_IMPLEMENTED = ("NotImplemented", "501")
 """Error codes of S3, or the HTTP status if the response has no body."""
@@ -36,6 +38,11 @@ class S3Storage(FsspecStorage):
         if names:
             paths = [self._path(name) for name in names]
             self._retry(names[0], "delete", lambda: self._fs.delete_objects(paths))
+
+    def _overlapping_creates_won(self, name: str) -> bool:
+        errors = self._fs.overlapping_creates(self._path(name), b"around" * 100, b"within" * 100)
+        outcomes = [_WON if error is None else self._not_created(name, error).outcome for error in errors]
+        return outcomes == [_WON, _WON]
 
     def _is_final(self, error: Exception) -> bool:
         from botocore.exceptions import ParamValidationError  # type: ignore[import-untyped]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -115,6 +116,34 @@ class IgnoresTheCondition(MemoryFileSystem):  # type: ignore[misc]
 def test_the_probe_refuses_a_server_that_ignores_the_condition() -> None:
     storage = FsspecStorage(IgnoresTheCondition(), "/bucket", "s3://bucket")
     with pytest.raises(ExclusiveCreateUnsupportedError, match="s3://bucket"):
+        storage.probe("a")
+    assert list(storage.list("a")) == []
+
+
+class LooksFirst(MemoryFileSystem):  # type: ignore[misc]
+    """File system that looks for a file, and writes it when two callers have looked."""
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked: Counter[str] = Counter()
+        self.both = threading.Condition()
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> None:
+        if mode == "create":
+            if self.exists(path):
+                raise FileExistsError(path)
+            with self.both:
+                self.looked[path] += 1
+                self.both.notify_all()
+                assert self.both.wait_for(lambda: self.looked[path] > 1, PATIENCE)
+        super().pipe_file(path, value, **kwargs)
+
+
+def test_the_probe_refuses_a_storage_that_looks_and_then_writes() -> None:
+    storage = FsspecStorage(LooksFirst(), f"/{uuid.uuid4().hex}", "https://looks-first")
+    with pytest.raises(ExclusiveCreateUnsupportedError, match=r"https://looks-first.*several creates"):
         storage.probe("a")
     assert list(storage.list("a")) == []
 

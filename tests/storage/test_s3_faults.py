@@ -182,6 +182,49 @@ def test_a_server_that_ignores_the_condition_is_refused(storage: S3Storage, serv
     assert list(storage.list("ckpt/completed")) == []
 
 
+@pytest.mark.parametrize("_attempt", range(3))
+def test_a_server_that_checks_the_condition_before_it_has_the_body_is_refused(
+    storage: S3Storage, server: FaultyS3, _attempt: int
+) -> None:
+    """It needs no luck: one of two creates begins before the other and ends after it."""
+    server.fail("PUT", "probe-", S3Fault.CHECKED_FIRST, ALWAYS)
+    with pytest.raises(ExclusiveCreateUnsupportedError, match=r"began before another.*'zookeeper'") as refused:
+        claim(storage)
+    assert refused.value.path == storage.location
+    assert list(storage.list("ckpt/completed")) == []
+
+
+def test_a_server_that_checks_the_conditions_of_several_requests_at_once_is_refused(
+    storage: S3Storage, server: FaultyS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(S3Storage, "_overlapping_creates_won", lambda storage, name: False)
+    server.fail("PUT", "probe-", S3Fault.CHECKED_AT_ONCE, ALWAYS)
+    with pytest.raises(ExclusiveCreateUnsupportedError, match="several creates of one file at the same time"):
+        claim(storage)
+    assert list(storage.list("ckpt/completed")) == []
+
+
+def test_a_server_that_holds_back_the_second_of_two_creates_is_not_refused(
+    storage: S3Storage, server: FaultyS3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that locks an object from the first byte of a request to its last."""
+    monkeypatch.setattr(s3_client, "_HOLD_SECONDS", 0.0)
+    assert [claim(storage) for _ in range(3)] == [1, 2, 3]
+
+
+def test_of_overlapping_creates_one_wins(storage: S3Storage) -> None:
+    errors = storage._fs.overlapping_creates(storage._path("d/a"), b"around" * 10, b"within" * 10)
+    assert [isinstance(error, FileExistsError) for error in errors].count(True) == 1
+    winner = (b"around", b"within")[errors.index(None)]
+    assert storage.read("d/a") == winner * 10
+
+
+def test_a_probe_costs_a_bounded_number_of_requests(storage: S3Storage, server: FaultyS3) -> None:
+    storage.probe("ckpt/completed")
+    assert (server.asked("PUT", "probe-"), len(server.requests)) == (16, 17)
+    assert list(storage.list("ckpt/completed")) == []
+
+
 def test_a_server_that_does_not_know_the_condition_is_refused(storage: S3Storage, server: FaultyS3) -> None:
     server.fail("PUT", "probe-", S3Fault.UNKNOWN_CONDITION, ALWAYS)
     with pytest.raises(ExclusiveCreateUnsupportedError, match="A header implies what is not implemented") as refused:

@@ -5,16 +5,22 @@ moto keeps its state per process, so the buckets of `tests.support.s3` are visib
 
 from __future__ import annotations
 
+import io
 import logging
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+from benchmarks.object_store import exclusive_puts
 from tests.support.s3 import HOST
+from tests.support.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -34,6 +40,8 @@ class S3Fault(Enum):
     ANSWER_DROPPED = "it is done, and the connection ends"
     HELD = "it is held until the server ends, and then not done"
     CONDITION_IGNORED = "it is done as if it had no condition"
+    CHECKED_FIRST = "its condition is checked when its head arrives, and it is done when its body has"
+    CHECKED_AT_ONCE = "its condition is checked with those of all others that are on their way, and then all are done"
 
 
 _ANSWERS = {
@@ -44,7 +52,13 @@ _ANSWERS = {
     S3Fault.UNKNOWN_CONDITION: ("501 Not Implemented", "NotImplemented", "A header implies what is not implemented."),
     S3Fault.CONDITION_FAILED: ("412 Precondition Failed", "PreconditionFailed", "A condition did not hold."),
 }
-_OF_CONDITIONS = (S3Fault.UNKNOWN_CONDITION, S3Fault.CONDITION_FAILED, S3Fault.CONDITION_IGNORED)
+_OF_CONDITIONS = (
+    S3Fault.UNKNOWN_CONDITION,
+    S3Fault.CONDITION_FAILED,
+    S3Fault.CONDITION_IGNORED,
+    S3Fault.CHECKED_FIRST,
+    S3Fault.CHECKED_AT_ONCE,
+)
 
 
 @dataclass
@@ -60,7 +74,16 @@ class FaultyS3:
 
     def __init__(self) -> None:
         from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
-        from werkzeug.serving import make_server
+        from werkzeug.serving import WSGIRequestHandler, make_server
+
+        heads = self._heads = threading.local()
+
+        class RequestHandler(WSGIRequestHandler):
+            """Notes what there is before a client sends the body of its request."""
+
+            def handle_expect_100(handler) -> bool:  # noqa: N805
+                heads.exists = self._exists(handler.path)
+                return bool(super().handle_expect_100())
 
         logging.getLogger("werkzeug").setLevel(logging.WARNING)  # otherwise logs a line per request
         self.requests: list[str] = []
@@ -69,7 +92,10 @@ class FaultyS3:
         self._rules: list[_Rule] = []
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._server = make_server(HOST, 0, self._answer, threaded=True)
+        self._checked: Counter[str] = Counter()
+        self._all_checked = threading.Condition(self._lock)
+        self._patches = ExitStack()
+        self._server = make_server(HOST, 0, self._answer, threaded=True, request_handler=RequestHandler)
         self._thread = threading.Thread(target=self._server.serve_forever, name="faulty S3", daemon=True)
 
     @property
@@ -100,6 +126,7 @@ class FaultyS3:
         return sum(each.startswith(f"{method} ") and part in each for each in self.requests)
 
     def __enter__(self) -> FaultyS3:
+        self._patches.enter_context(exclusive_puts())
         self._thread.start()
         return self
 
@@ -110,6 +137,7 @@ class FaultyS3:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+        self._patches.close()
 
     def _answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         fault = self._fault(environ["REQUEST_METHOD"], environ["PATH_INFO"])
@@ -128,9 +156,28 @@ class FaultyS3:
             b"".join(self._moto(environ, lambda *_: None))
         if fault in (S3Fault.DROPPED, S3Fault.ANSWER_DROPPED, S3Fault.HELD):
             _hang_up(environ)
-        if fault is S3Fault.CONDITION_IGNORED:
+        path = environ["PATH_INFO"]
+        if fault is S3Fault.CHECKED_AT_ONCE and not self._exists(path):
+            environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
+            self._await_another(path)
+            del environ["HTTP_IF_NONE_MATCH"]
+        if fault is S3Fault.CONDITION_IGNORED or (fault is S3Fault.CHECKED_FIRST and not self._heads.exists):
             del environ["HTTP_IF_NONE_MATCH"]
         return self._moto(environ, start_response)
+
+    def _exists(self, path: str) -> bool:
+        from moto.s3.models import s3_backends
+
+        bucket, _, key = unquote(path).lstrip("/").partition("/")
+        buckets = s3_backends["123456789012"]["aws"].buckets
+        return bucket in buckets and key in buckets[bucket].keys
+
+    def _await_another(self, path: str) -> None:
+        """Waits until two requests for a path have found nothing there."""
+        with self._all_checked:
+            self._checked[path] += 1
+            self._all_checked.notify_all()
+            assert self._all_checked.wait_for(lambda: self._checked[path] > 1, PATIENCE)
 
     def _fault(self, method: str, path: str) -> S3Fault | None:
         with self._lock:

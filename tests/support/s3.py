@@ -7,7 +7,6 @@ this process and any process a test starts find the server without further confi
 from __future__ import annotations
 
 import logging
-import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from benchmarks.object_store import exclusive_puts
 from tests.support.waiting import PATIENCE
 
 HOST = "127.0.0.1"
@@ -51,20 +51,11 @@ def patient_clients() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def s3_endpoint(patient_clients: None) -> Iterator[str]:
     """URL of a running server."""
-    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.WARNING)  # otherwise logs a line per request
-    one_at_a_time, put_object = threading.Lock(), S3Response.put_object
-
-    def put_object_alone(response: S3Response) -> Any:
-        with one_at_a_time:
-            return put_object(response)
-
     server = ThreadedMotoServer(HOST, 0, verbose=False)
-    with pytest.MonkeyPatch.context() as patch:
-        # moto checks for an object and then puts its own: two writers may both find none.
-        patch.setattr(S3Response, "put_object", put_object_alone)
+    with exclusive_puts():
         server.start()
         host, port = server.get_host_and_port()
         yield f"http://{host}:{port}"
