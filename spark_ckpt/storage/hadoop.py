@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import posixpath
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
 from typing import Any, Protocol
 
 from fsspec import AbstractFileSystem
 
-from spark_ckpt.storage.base import checked_name
+from spark_ckpt.storage.base import CreateOutcome, CreateResult, checked_name
 from spark_ckpt.storage.errors import HadoopError
 from spark_ckpt.storage.local import TEMPORARY_PREFIX
 from spark_ckpt.storage.remote import FsspecStorage
@@ -54,14 +58,57 @@ class HadoopCalls(Protocol):
         ...
 
 
+class ExclusiveWay(Enum):
+    """How a file is created exclusively on a Hadoop file system."""
+
+    RENAME = "rename"
+    """By the rename of a temporary file, which the server refuses if the target exists."""
+    CONDITIONAL = "conditional"
+    """By a create on the condition that there is no file when it is closed, as of S3A since Hadoop 3.4.2."""
+    NO_OVERWRITE = "no_overwrite"
+    """By a create that does not overwrite, which is exclusive and shows the file when it is closed."""
+
+
+_NAMENODE_SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
+
+_WAYS = (
+    ("org.apache.hadoop.hdfs.", ExclusiveWay.RENAME),
+    ("org.apache.hadoop.fs.azurebfs.", ExclusiveWay.RENAME),  # the request has the condition that there is no target
+    ("com.google.cloud.hadoop.fs.gcs.", ExclusiveWay.NO_OVERWRITE),
+)
+"""Ways by the packages of file systems. Renames of S3A and of Google's connector are a look and a copy: up to all of 16
+renames at once to one target have succeeded."""
+
+
+@dataclass(frozen=True, slots=True)
+class HadoopFileSystemKind:
+    """A Hadoop file system, as the driver describes it.
+
+    Args:
+        class_name: name of its class.
+        is_conditional: True if it can create a file on the condition that there is none.
+    """
+
+    class_name: str
+    is_conditional: bool
+
+    @property
+    def way(self) -> ExclusiveWay | None:
+        """How it creates files exclusively; None if nothing is known."""
+        if self.is_conditional:
+            return ExclusiveWay.CONDITIONAL
+        return next((way for package, way in _WAYS if self.class_name.startswith(package)), None)
+
+
 class HadoopStorage(FsspecStorage):
     """Files below a location on a Hadoop file system.
 
-    *Exclusive create.* A file is written under a temporary name and renamed with `FileContext.rename` without
-    `OVERWRITE`. On HDFS, the NameNode renames atomically under its lock, and answers a retried request with the first
-    response (`FSNamesystem.renameTo`, `RetryCache`): only one of several drivers wins, and a reader sees the whole file
-    or none. `create` without `OVERWRITE` is exclusive as well, but exposes the file while it is empty. On other
-    schemes, the guarantee is only as strong as their rename; an object store that copies and deletes gives none.
+    *Exclusive create.* On HDFS, a file is written under a temporary name and renamed with `FileContext.rename` without
+    `OVERWRITE`. The NameNode renames atomically under its lock, and answers a retried request with the first response
+    (`FSNamesystem.renameTo`, `RetryCache`): only one of several drivers wins, and a reader sees the whole file or none.
+    `create` without `OVERWRITE` is exclusive as well there, but exposes the file while it is empty. Other file systems
+    create in their own way (`ExclusiveWay`). On those of which nothing is known, files are renamed too, and `probe`
+    fails: an object store that copies and deletes lets several drivers win.
 
     *Durability.* A file is synced (`hsync`) before it is closed and renamed: its content is then on the disks of all
     DataNodes with a replica, and its name is in the NameNode's edit log. A file that is only closed is in the memory of
@@ -74,12 +121,34 @@ class HadoopStorage(FsspecStorage):
     """
 
     def __init__(self, calls: HadoopCalls, location: str) -> None:
-        super().__init__(HadoopFileSystem(calls), location, location)
+        super().__init__(HadoopFileSystem(calls, location), location, location)
 
     @property
     def renames(self) -> bool:
         """True on HDFS, whose NameNode renames under its lock."""
         return self.location.startswith(("hdfs:", "viewfs:"))
+
+    def probe(self, directory: str) -> None:
+        """Attempts to create an existing file, and unless a NameNode decides, several at once.
+
+        Raises:
+            ExclusiveCreateUnsupportedError: a create won that should have lost, or nothing is known of the file system.
+        """
+        if self._fs.is_on_namenode:
+            self._probe_in_sequence(directory)
+            return
+        kind: HadoopFileSystemKind = self._retry(directory, "create", lambda: self._fs.kind)
+        if kind.way is None:
+            raise self._not_exclusive(
+                f"nothing is known of creates and renames of {kind.class_name}, and many file systems look for a file "
+                "and then write it"
+            )
+        super().probe(directory)
+
+    def _failed_create(self, name: str, error: Exception) -> CreateResult:
+        if isinstance(error, _NotBegunError):
+            return CreateResult(CreateOutcome.REFUSED, error.__cause__)
+        return super()._failed_create(name, error)
 
     def write_chunks(self, name: str, chunks: Callable[[], Iterable[bytes]]) -> None:
         """Writes a file in chunks and replaces any existing one."""
@@ -92,19 +161,37 @@ class HadoopStorage(FsspecStorage):
             self._fs.rmdir(f"{self._root}/{checked_name(directory, self.location)}")
 
 
+class _NotBegunError(OSError):
+    """A file was certainly not created, because the step that shows it was not begun. Its cause says why."""
+
+
 class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """Subset of fsspec's interface used by `FsspecStorage`. Takes Hadoop paths with their scheme. Caches nothing.
 
     Args:
         calls: executor of the operations.
+        location: path on the file system.
     """
 
     protocol = "hadoop"
     cachable = False
 
-    def __init__(self, calls: HadoopCalls) -> None:
+    def __init__(self, calls: HadoopCalls, location: str) -> None:
         super().__init__()
         self._calls = calls
+        self._location = location
+        self.is_on_namenode = location.partition(":")[0].lower() in _NAMENODE_SCHEMES
+        """True if a NameNode decides which of several renames wins."""
+
+    @cached_property
+    def kind(self) -> HadoopFileSystemKind:
+        """What the driver says of the file system.
+
+        Raises:
+            OSError: the driver cannot open it.
+        """
+        fields, _payload = self._calls.ask("file_system", self._location)
+        return HadoopFileSystemKind(str(fields["class"]), bool(fields["conditional_create"]))
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:  # noqa: ANN401
         """Bytes of a file from `start` (default: 0) to `end` (exclusive) or the end of the file, if that is earlier."""
@@ -128,7 +215,15 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """
         view = memoryview(value)
         parts = (view[start : start + FRAME_BYTES] for start in range(0, len(view), FRAME_BYTES))
-        self._put(path, parts, overwrite=mode != "create")
+        if mode != "create":
+            self._put(path, parts, overwrite=True)
+            return
+        with _beginning():
+            way = ExclusiveWay.RENAME if self.is_on_namenode else self.kind.way or ExclusiveWay.RENAME
+        if way is ExclusiveWay.RENAME:
+            self._put(path, parts, overwrite=False)
+        else:
+            self._write(path, parts, exclusive=way.value, upload=uuid.uuid4().hex)
 
     def pipe_chunks(self, path: str, chunks: Iterable[bytes]) -> None:
         """Writes a file from chunks of at most `FRAME_BYTES` each, and replaces any existing one.
@@ -141,7 +236,8 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
     def _put(self, path: str, parts: Iterable[bytes | memoryview], *, overwrite: bool) -> None:
         temporary = f"{posixpath.dirname(path)}/{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
         try:
-            self._write(temporary, parts)
+            with contextlib.nullcontext() if overwrite else _beginning():
+                self._write(temporary, parts)
             self._rename(temporary, path, overwrite=overwrite)
         except BaseException:
             # The response to the rename may be lost, or its request still in flight: then it finds nothing to rename.
@@ -174,14 +270,14 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """Deletes an empty directory."""
         self._calls.ask("delete", path)  # never recursive
 
-    def _write(self, path: str, parts: Iterable[bytes | memoryview]) -> None:
+    def _write(self, path: str, parts: Iterable[bytes | memoryview], **how: str) -> None:
         # The last call closes the file, so each part is held back until the next one, or the end, is known.
         rest = iter(parts)
         part, is_first = next(rest, b""), True
         for following in rest:
-            self._calls.ask("write", path, part, first=is_first, last=False)
+            self._calls.ask("write", path, part, first=is_first, last=False, **how)
             part, is_first = following, False
-        self._calls.ask("write", path, part, first=is_first, last=True)
+        self._calls.ask("write", path, part, first=is_first, last=True, **how)
 
     def _rename(self, temporary: str, path: str, overwrite: bool) -> None:
         try:
@@ -189,6 +285,17 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         except FileNotFoundError as e:
             # If the file system's client retries requests, an earlier try of this call may have moved the file.
             raise HadoopError(path, type(e).__name__, f"its temporary file disappeared: {e}") from e
+
+
+@contextmanager
+def _beginning() -> Iterator[None]:
+    """Marks the errors of steps before a file can appear. Those of missing rights or directories say so themselves."""
+    try:
+        yield
+    except (PermissionError, FileNotFoundError):
+        raise
+    except OSError as e:
+        raise _NotBegunError(str(e)) from e
 
 
 def _entry(directory: str, status: Mapping[str, Any]) -> dict[str, Any]:

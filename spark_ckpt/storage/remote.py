@@ -197,6 +197,13 @@ class FsspecStorage(Storage):
                 request.wait()
             self.delete_all(names)
 
+    def _probe_in_sequence(self, directory: str) -> None:
+        (name,) = probe_names(directory, 1)
+        try:
+            self._probe_second_create(name)
+        finally:
+            self.delete(name)
+
     def _probe_second_create(self, name: str) -> None:
         def create() -> CreateOutcome:
             result = self.create_exclusive(name, b"2")
@@ -296,11 +303,7 @@ class MemoryStorage(FsspecStorage):
 
     def probe(self, directory: str) -> None:
         """Attempts to create an existing file: no other process could race for it."""
-        (name,) = probe_names(directory, 1)
-        try:
-            self._probe_second_create(name)
-        finally:
-            self.delete(name)
+        self._probe_in_sequence(directory)
 
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
         """Creates a file unless one of that name exists."""

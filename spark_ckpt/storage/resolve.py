@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -21,13 +20,10 @@ from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
 from spark_ckpt.storage.s3 import s3_file_system
 from spark_ckpt.storage.s3_storage import S3Storage
 
-_log = logging.getLogger(__name__)
-
 SUPPORTED_SCHEMES = ("file", "s3a", "s3", "s3n", "memory")
 """Schemes with a storage in this package. Without a scheme, Hadoop's default file system applies."""
 
 _S3_SCHEMES = ("s3a", "s3", "s3n")
-_NAMENODE_SCHEMES = ("hdfs", "viewfs", "webhdfs", "swebhdfs")
 
 
 class S3fsNotFoundError(SparkCkptError, ImportError):
@@ -78,13 +74,6 @@ def resolve(
     if scheme in _S3_SCHEMES:
         return _s3(f"{scheme}:{rest}", scheme, rest, settings)
     if hadoop is not None:
-        if scheme not in _NAMENODE_SCHEMES:
-            _log.warning(
-                "%s: fencing needs an atomic Hadoop rename on '%s'; make sure that only "
-                "one driver runs, or use the store 'zookeeper'",
-                location,
-                scheme,
-            )
         return HadoopStorage(hadoop, f"{scheme}:{rest}")
     raise UnsupportedSchemeError(location, scheme, SUPPORTED_SCHEMES)
 

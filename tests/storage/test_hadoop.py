@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import random
+import threading
+import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spark_ckpt.completed import JobStatus, Owner
+from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.errors import StorageError
+from spark_ckpt.location.open_store import make_store
 from spark_ckpt.storage import CreateOutcome, FsspecStorage, HadoopStorage, Storage, hadoop, resolve
-from spark_ckpt.storage.errors import HadoopError
+from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError, HadoopError
 from tests.storage.contract import StorageContract
 from tests.support.clocks import NoClock
 from tests.support.hadoop import MemoryHadoop
+from tests.support.provider import CKPT_PREFIX
+from tests.support.waiting import PATIENCE
+from tests.support.zookeeper import ZooKeeperServer
 
 LOCATION = "hdfs://namenode:8020/q"
 
@@ -46,12 +56,98 @@ def test_serves_every_scheme_that_has_no_other_storage(location: str, files: Mem
     assert storage.defers_deletions
 
 
-@pytest.mark.parametrize(("scheme", "warned"), [("hdfs", False), ("viewfs", False), ("webhdfs", False), ("gs", True)])
-def test_warns_of_schemes_that_may_not_rename_atomically(
-    scheme: str, warned: bool, files: MemoryHadoop, caplog: pytest.LogCaptureFixture
+S3A, GCS = "org.apache.hadoop.fs.s3a.S3AFileSystem", "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"
+ABFS = "org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem"
+COSN = "org.apache.hadoop.fs.CosFileSystem"
+
+
+@pytest.mark.parametrize(
+    ("location", "class_name", "is_conditional", "operations"),
+    [
+        ("hdfs://x/q", "", False, ["write", "rename"]),
+        ("viewfs://x/q", "", False, ["write", "rename"]),
+        ("webhdfs://x/q", "", False, ["write", "rename"]),
+        ("cluster://x/q", "org.apache.hadoop.hdfs.DistributedFileSystem", False, ["file_system", "write", "rename"]),
+        ("abfss://x/q", ABFS, False, ["file_system", "write", "rename"]),
+        ("gs://x/q", GCS, False, ["file_system", "write"]),
+        ("store://x/q", S3A, True, ["file_system", "write"]),
+    ],
+)
+def test_each_file_system_creates_exclusively_in_its_own_way(
+    location: str, class_name: str, is_conditional: bool, operations: list[str]
 ) -> None:
-    resolve(f"{scheme}://x/q", {}, files)
-    assert ("zookeeper" in caplog.text) is warned
+    files = MemoryHadoop(class_name, is_conditional)
+    storage = resolve(location, {}, files)
+    assert storage.create_exclusive("a", b"1").outcome is CreateOutcome.WON
+    assert [operation for operation, _ in files.operations] == operations
+    assert storage.create_exclusive("a", b"2").outcome is CreateOutcome.LOST
+    storage.probe("log")
+    assert files.files == {f"{location}/a": b"1"}
+    assert [operation for operation, _ in files.operations].count("file_system") == operations.count("file_system")
+
+
+@pytest.mark.parametrize(("location", "class_name"), [("store://x/q", S3A), ("cosn://x/q", COSN)])
+def test_a_file_system_of_which_nothing_is_known_cannot_fence(
+    location: str, class_name: str, tmp_path: Path, zookeeper: ZooKeeperServer
+) -> None:
+    files = MemoryHadoop(class_name)
+    owner = Owner("host", 1, "token", "query", "run")
+    store = make_store(CheckpointConfig.parse({}), resolve(location, {}, files), owner, NoClock())
+    store.recover()
+    with pytest.raises(ExclusiveCreateUnsupportedError, match=rf"{location}.*{class_name}.*'zookeeper'"):
+        store.claim()
+    assert files.files == {}
+    settings = {"store": "zookeeper", "zookeeper.quorum": zookeeper.quorum, "zookeeper.path": f"/{uuid.uuid4().hex}"}
+    config = CheckpointConfig.parse({f"{CKPT_PREFIX}{key}": value for key, value in settings.items()})
+    store = make_store(config, resolve(location, {}, files), owner, NoClock())
+    try:
+        store.recover()
+        assert store.claim().generation == 1
+    finally:
+        store.shutdown(JobStatus.SUSPENDED)
+    assert list(files.files) == [f"{location}/ckpt/completed/{1:020d}.json"]
+
+
+class RacingRename(MemoryHadoop):
+    """File system whose rename looks for the target, and moves the file when two callers have looked."""
+
+    def __init__(self) -> None:
+        super().__init__(ABFS)
+        self.looked: Counter[str] = Counter()
+        self.both = threading.Condition()
+
+    def ask(
+        self, operation: str, path: str, payload: bytes | memoryview = b"", **fields: Any
+    ) -> tuple[Mapping[str, Any], bytes]:
+        target = str(fields.get("target"))
+        if operation == "rename" and not fields["overwrite"] and target not in self.files:
+            with self.both:
+                self.looked[target] += 1
+                self.both.notify_all()
+                assert self.both.wait_for(lambda: self.looked[target] > 1, PATIENCE)
+            fields["overwrite"] = True
+        return super().ask(operation, path, payload, **fields)
+
+
+def test_a_file_system_is_probed_by_a_race() -> None:
+    files = RacingRename()
+    with pytest.raises(ExclusiveCreateUnsupportedError, match="several creates of one file"):
+        resolve("abfss://x/q", {}, files).probe("log")
+    assert files.files == {}
+
+
+@pytest.mark.parametrize("way", [{"class_name": GCS}, {"class_name": S3A, "is_conditional": True}])
+@pytest.mark.parametrize("size", [0, 99, 100, 101, 250])
+def test_an_exclusive_file_of_several_frames(
+    way: Mapping[str, Any], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hadoop, "FRAME_BYTES", 100)
+    files = MemoryHadoop(**way)
+    storage = HadoopStorage(files, "gs://x/q")
+    content = random.Random(size).randbytes(size)
+    assert storage.create_exclusive("a", content).outcome is CreateOutcome.WON
+    assert storage.create_exclusive("a", b"other").outcome is CreateOutcome.LOST
+    assert storage.read("a") == content
 
 
 def test_a_plain_path_may_be_on_the_default_file_system(files: MemoryHadoop) -> None:
@@ -131,12 +227,25 @@ UNREACHABLE = HadoopError(LOCATION, "java.net.ConnectException", "Connection ref
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("operation", ["write", "rename"])
-def test_an_error_on_the_way_leaves_the_outcome_open_and_no_temporary_file(operation: str, after: bool) -> None:
+def test_an_error_on_the_way_leaves_no_temporary_file(operation: str, after: bool) -> None:
+    """It leaves the outcome open only if the rename was begun."""
     storage, files = failing(operation, UNREACHABLE, after)
     result = storage.create_exclusive("a", b"1")
-    assert result.outcome is CreateOutcome.UNKNOWN
+    assert result.outcome is (CreateOutcome.UNKNOWN if operation == "rename" else CreateOutcome.REFUSED)
     assert result.cause is UNREACHABLE
     assert list(files.files) == ([f"{LOCATION}/a"] if (operation, after) == ("rename", True) else [])
+
+
+@pytest.mark.parametrize(
+    ("operation", "outcome"), [("file_system", CreateOutcome.REFUSED), ("write", CreateOutcome.UNKNOWN)]
+)
+def test_an_error_of_a_create_under_its_own_name_leaves_the_outcome_open(
+    operation: str, outcome: CreateOutcome
+) -> None:
+    files = Failing(operation, UNREACHABLE)
+    files.class_name = GCS
+    result = HadoopStorage(files, "gs://x/q").create_exclusive("a", b"1")
+    assert (result.outcome, result.cause) == (outcome, UNREACHABLE)
 
 
 def test_a_temporary_file_that_vanished_leaves_the_outcome_open() -> None:

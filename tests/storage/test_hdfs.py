@@ -97,7 +97,7 @@ def test_a_namenode_in_safe_mode(hdfs: Hdfs) -> None:
             storage.write_atomic("a", b"1")
         assert "\tat " not in str(caught.value)
         result = storage.create_exclusive("a", b"1")
-    assert result.outcome is CreateOutcome.UNKNOWN
+    assert result.outcome is CreateOutcome.REFUSED
     assert isinstance(result.cause, HadoopError)
     assert result.cause.java_class == "org.apache.hadoop.hdfs.server.namenode.SafeModeException"
     assert storage.create_exclusive("a", b"1").outcome is CreateOutcome.WON
@@ -113,4 +113,4 @@ def test_a_location_below_a_file_is_a_typed_error(hdfs: Hdfs, storage: Storage) 
         outcome = below.create_exclusive("a", b"1").outcome
     except StorageError:
         return
-    assert outcome is CreateOutcome.UNKNOWN
+    assert outcome is CreateOutcome.REFUSED

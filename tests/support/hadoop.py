@@ -10,9 +10,18 @@ from typing import Any
 
 
 class MemoryHadoop:
-    """Files and directories by path. `operations` lists the requested operations, each with its file name."""
+    """Files and directories by path. `operations` lists the requested operations, each with its file name.
 
-    def __init__(self) -> None:
+    Args:
+        class_name: name of the file system's class.
+        is_conditional: whether it can create a file on the condition that there is none.
+    """
+
+    def __init__(
+        self, class_name: str = "org.apache.hadoop.hdfs.DistributedFileSystem", is_conditional: bool = False
+    ) -> None:
+        self.class_name, self.is_conditional = class_name, is_conditional
+        self._uploads: dict[str, bytes] = {}
         self.files: dict[str, bytes] = {}
         self.directories: set[str] = set()
         self.operations: list[tuple[str, str]] = []
@@ -33,7 +42,23 @@ class MemoryHadoop:
     def _read(self, path: str, _: bytes, offset: int, length: int) -> tuple[Mapping[str, Any], bytes]:
         return {}, self._existing(path)[offset : offset + length]
 
-    def _write(self, path: str, payload: bytes, first: bool, last: bool) -> tuple[Mapping[str, Any], bytes]:
+    def _file_system(self, path: str, _: bytes) -> tuple[Mapping[str, Any], bytes]:
+        return {"class": self.class_name, "conditional_create": self.is_conditional}, b""
+
+    def _write(
+        self, path: str, payload: bytes, first: bool, last: bool, exclusive: str | None = None, upload: str = ""
+    ) -> tuple[Mapping[str, Any], bytes]:
+        if exclusive is not None:
+            assert first != (upload in self._uploads), path
+            content = self._uploads.pop(upload, b"") + payload
+            if not last:
+                self._uploads[upload] = content
+            elif path in self.files:
+                raise FileExistsError(path)
+            else:
+                self._make_directories(posixpath.dirname(path))
+                self._put(path, content)
+            return {}, b""
         assert first != (path in self.files), path
         self._make_directories(posixpath.dirname(path))
         self._put(path, self.files.get(path, b"") + payload)

@@ -75,8 +75,8 @@ def _finding(finding: Finding) -> JsonObject:
 @click.option(
     "--probe",
     is_flag=True,
-    help="Test the storage's exclusive create and its clock with one file, which is deleted again. Without it, nothing "
-    "is written.",
+    help="Test the storage's exclusive create and its clock with small files, which are deleted again. Without it, "
+    "nothing is written.",
 )
 @json_option
 @pass_session

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 
 from spark_ckpt import __version__
 from spark_ckpt.checkpoint.layout import CKPT
 from spark_ckpt.completed import ClaimRecord
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
-from spark_ckpt.errors import UnsupportedFormatError
+from spark_ckpt.errors import StateFileNotFoundError, UnsupportedFormatError
 from spark_ckpt.features import Feature
 from spark_ckpt.figures import count, human_duration, human_size, iso_time
 from spark_ckpt.jars import SUPPORTED_SPARK
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status
-from spark_ckpt.storage import CreateOutcome
+from spark_ckpt.storage import CreateOutcome, Storage
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
+from spark_ckpt.storage.probing import SEVERAL_WON, probe_names, several_won
 
 KIND = "kind"
 VERSIONS = "versions"
@@ -28,7 +28,9 @@ _SKEW_MS = 5_000
 """Difference of clocks from which a warning is due. Object stores tell times in whole seconds."""
 _LEAST_FREE = 1 << 30
 _ZOOKEEPER = "zookeeper"
-_NOT_TESTED = "not tested: pass --probe, which writes and deletes one file"
+_NOT_TESTED = "not tested: pass --probe, which writes and deletes small files"
+_CONTENDERS, _ROUNDS = 8, 3
+"""Creates of one file at once, and files. A start of a query has half as many contenders."""
 
 
 def check_kind(evidence: Evidence) -> Iterator[Finding]:
@@ -159,32 +161,45 @@ def no_probe(evidence: Evidence) -> Iterator[Finding]:
 
 
 def probe_storage(evidence: Evidence) -> Iterator[Finding]:
-    """Creates a file twice, compares the storage's clock with this machine's, and deletes the file."""
+    """Creates a file twice, and others several times at once; compares the storage's clock with this machine's.
+
+    The files are deleted.
+    """
     storage = evidence.storage
     has_directory = any(entry.name == CKPT for entry in storage.list(""))
-    # `gc` deletes a file of this name if this process dies before it does.
-    name = f"{CKPT}/probe-{uuid.uuid4().hex}"
+    name, *raced = names = probe_names(CKPT, 1 + _ROUNDS)
     before_ms = evidence.clock.now_ms()
     try:
-        first, second = (storage.create_exclusive(name, data).outcome for data in (b"1", b"2"))
+        _, second = (storage.create_exclusive(name, data).outcome for data in (b"1", b"2"))
         after_ms = evidence.clock.now_ms()
-        content = storage.read(name)
+        content = _content(storage, name)
         written = {entry.name: entry.modified_ms for entry in storage.list(CKPT)}.get(name.rpartition("/")[2])
+        storage.probe(CKPT)
+        if several_won(storage, raced, _CONTENDERS):
+            raise ExclusiveCreateUnsupportedError(storage.location, SEVERAL_WON)
     except ExclusiveCreateUnsupportedError as e:
         yield _no_exclusive_create(str(e))
         return
     finally:
-        storage.delete(name)
+        storage.delete_all(names)
         if not has_directory:
             storage.remove_empty(CKPT)
-    if content != b"1" or second is CreateOutcome.WON:
+    if second is CreateOutcome.WON or content not in (b"1", None):
         yield _no_exclusive_create("it replaced an existing file")
-    elif first is CreateOutcome.UNKNOWN or second is not CreateOutcome.LOST:
+    elif content is None or second is not CreateOutcome.LOST:
         yield Finding(EXCLUSIVE_CREATE, Status.UNKNOWN, "the storage did not say who won", data={"tested": True})
     else:
-        answer = "works: the second create of one file lost"
+        answer = f"works: the second create of one file lost, and one of {_CONTENDERS} at once won"
         yield Finding(EXCLUSIVE_CREATE, Status.OK, answer, data={"tested": True, "works": True})
     yield _storage_clock(written, before_ms, after_ms)
+
+
+def _content(storage: Storage, name: str) -> bytes | None:
+    """Content of a file; None if the storage refused to create it, or did so without an answer."""
+    try:
+        return storage.read(name)
+    except StateFileNotFoundError:
+        return None
 
 
 def _no_exclusive_create(reason: str) -> Finding:

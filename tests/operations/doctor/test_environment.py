@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +16,11 @@ from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from tests.golden.locations import golden_locations
 from tests.operations.doctor.examined import examined, only
+from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.locations import FIRST_COMPLETED_MS, make_location
 from tests.support.memory_storage import memory_storage
 from tests.support.queries import make_query
+from tests.support.waiting import PATIENCE
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -127,6 +131,39 @@ def replacing(storage: LocalStorage, name: str, data: bytes) -> CreateResult:
 
 def refusing(storage: LocalStorage, name: str, data: bytes) -> CreateResult:
     raise ExclusiveCreateUnsupportedError(storage.location, "no hard links")
+
+
+class LooksFirst(LocalStorage):
+    """Storage that looks for a file, and writes it when two callers have looked."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.looked: Counter[str] = Counter()
+        self.both = threading.Condition()
+
+    def create_exclusive(self, name: str, data: bytes) -> CreateResult:
+        if self.exists(name) or data in (b"1", b"2"):
+            return super().create_exclusive(name, data)
+        with self.both:
+            self.looked[name] += 1
+            self.both.notify_all()
+            assert self.both.wait_for(lambda: self.looked[name] > 1, PATIENCE)
+        self.write_atomic(name, data)
+        return CreateResult(CreateOutcome.WON)
+
+
+def test_a_storage_that_looks_and_then_writes(storage: LocalStorage, tmp_path: Path) -> None:
+    found = only(examined(LooksFirst(tmp_path), probe=True), "exclusive create")
+    assert (found.status, found.data["works"]) == (Status.WARNING, False)
+    assert "several creates of one file at the same time" in found.answer
+    assert not list(tmp_path.rglob("probe-*"))
+
+
+@pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.LOST_REQUEST, Fault.LATE])
+def test_a_storage_that_is_too_busy_to_say(storage: LocalStorage, fault: Fault) -> None:
+    busy = FaultyStorage(storage)
+    busy.fail("create", "probe-", fault, times=2)
+    assert only(examined(busy, probe=True), "exclusive create").status is Status.UNKNOWN
 
 
 @pytest.mark.parametrize("create", [replacing, refusing])

@@ -17,8 +17,10 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FileSystem, FSDataInputStream, Path, PathFilter}
+import org.apache.hadoop.util.VersionInfo
 import org.apache.hadoop.util.functional.FutureIO
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.compat.ClosingFileManager
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.executor.NewFiles
@@ -30,15 +32,15 @@ import org.apache.spark.sql.internal.SQLConf
  * Writer of Spark's own logs (`offsets`, `commits`, `sources`): one conditional put per entry, on storages where a file
  * appears when it is closed. Spark's default, a temporary file and a rename, takes about twenty requests on an object
  * store. Its rename is a lookup and a copy, so two drivers can both write. Reads take fewer requests too. On the local
- * disk, [[LocalLogFiles]] spares the processes that Hadoop starts. On other storages Spark's default stays. On all of
- * them, [[LogFence]] stops a driver whose query was rolled back.
+ * disk, [[LocalLogFiles]] spares the processes that Hadoop starts. On other storages, and where Hadoop has no
+ * conditional put, Spark's default stays. On all of them, [[LogFence]] stops a driver whose query was rolled back.
  *
  * In real-time mode the entry of the offset log is the last word on a batch: its checkpoint completes first.
  *
  * Set with `spark.sql.streaming.checkpointFileManagerClass`, which requires this constructor.
  */
 class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends CheckpointFileManager
-    with ClosingFileManager {
+    with ClosingFileManager with Logging {
   import CheckpointLogFileManager._
 
   override protected lazy val sparks: CheckpointFileManager = {
@@ -53,6 +55,8 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   private lazy val fs = path.getFileSystem(hadoopConf)
 
   private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, path)
+
+  private lazy val putsExclusively = appearsWhenClosed && NewFiles.canCreateConditionally(fs, path)
 
   override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
     LogPrefetch.changing(path)
@@ -78,7 +82,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   private def fenceOf(path: Path): Option[LogFence] = fence.filter(_ => path.getName.toLongOption.isDefined)
 
   private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
-    if (appearsWhenClosed && !overwriteIfPossible) {
+    if (putsExclusively && !overwriteIfPossible) {
       fenceOf(path).foreach(_.check(sparks, LogFence.FreshNanos))
       val buffer = new EntryBuffer(LargestPut, () => renamed(path, overwriteIfPossible))
       new ExclusiveOutputStream(fs, path, buffer, keep(path, _))
@@ -169,6 +173,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     if (savepoint.answer()) throw onSavepoint(path)
     val location = sparks.createCheckpointDirectory()
     LogFence.start(location, look.answer())
+    if (appearsWhenClosed && !putsExclusively) logWarning(withoutCondition(location))
     if (appearsWhenClosed) LogPrefetch.start(fs, location)
     location
   }
@@ -186,6 +191,12 @@ private object CheckpointLogFileManager {
 
   /** Bytes of the longest entry that stays in memory after its put. */
   private[ckpt] val LargestKept = 64 << 10
+
+  private[ckpt] def withoutCondition(location: Path): String =
+    s"$location: Spark's own file manager writes the query's logs, as this file system creates no file on the " +
+      s"condition that there is none (Hadoop ${VersionInfo.getVersion}; S3A does since 3.4.2, unless " +
+      "fs.s3a.create.conditional.enabled is false). An entry takes more requests, and two drivers that run at the same " +
+      "time can both write one. The fence of checkpoints works all the same"
 
   private def onSavepoint(location: Path): CheckpointFailure = new CheckpointFailure("SavepointLocationError",
     s"$location is a savepoint, and no query runs on one: 'spark-ckpt restore $location NEW_LOCATION' makes a " +

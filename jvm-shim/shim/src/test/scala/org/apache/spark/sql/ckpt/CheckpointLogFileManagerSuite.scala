@@ -12,14 +12,21 @@ package org.apache.spark.sql.ckpt
 
 import java.io.{ByteArrayOutputStream, FileNotFoundException, IOException}
 import java.net.URI
-import java.util.concurrent.CompletableFuture
+import java.util.concurrent.{CompletableFuture, CopyOnWriteArrayList}
+
+import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FileSystem, FilterFileSystem, FSDataOutputStream}
 import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStreamBuilder, Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.impl.OpenFileParameters
+import org.apache.logging.log4j.LogManager
+import org.apache.logging.log4j.core.{LogEvent, Logger}
+import org.apache.logging.log4j.core.appender.AbstractAppender
+import org.apache.logging.log4j.core.config.Property
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.ckpt.executor.NewFiles
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
 
@@ -40,6 +47,7 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
       case _ => new PuttingFileSystem
     }
     fs.requests = 0
+    fs.isConditional = true
     fs.fault = NoFault
     body(new CheckpointLogFileManager(location, conf), new Path(location, "0"), fs)
   }
@@ -161,6 +169,33 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
       intercept[FileAlreadyExistsException](write(manager, path, "of the second"))
       assert(read(manager, path) == "of the first")
     }
+  }
+
+  test("without a conditional put, Spark's manager writes the entries, and a warning says so") {
+    withManager("put") { (manager, path, fs) =>
+      fs.isConditional = false
+      assert(!manager.createAtomic(path, overwriteIfPossible = false).isInstanceOf[ExclusiveOutputStream])
+      write(manager, path, "of the first")
+      intercept[FileAlreadyExistsException](write(manager, path, "of the second"))
+      assert(read(manager, path) == "of the first" && manager.exists(path) && fs.requests == 0)
+      intercept[IllegalArgumentException](NewFiles.createExclusively(fs, path))
+      val warnings = warningsOf(manager.createCheckpointDirectory())
+      assert(warnings == Seq(CheckpointLogFileManager.withoutCondition(path.getParent)))
+    }
+    withManager("put") { (manager, _, _) => assert(warningsOf(manager.createCheckpointDirectory()).isEmpty) }
+  }
+
+  /** What [[CheckpointLogFileManager]] warns of meanwhile. */
+  private def warningsOf(body: => Unit): Seq[String] = {
+    val found = new CopyOnWriteArrayList[String]()
+    val appender = new AbstractAppender("warnings", null, null, false, Property.EMPTY_ARRAY) {
+      override def append(event: LogEvent): Unit = found.add(event.getMessage.getFormattedMessage)
+    }
+    appender.start()
+    val logger = LogManager.getLogger(classOf[CheckpointLogFileManager]).asInstanceOf[Logger]
+    logger.addAppender(appender)
+    try body finally logger.removeAppender(appender)
+    found.asScala.toSeq
   }
 
   test("a put that was repeated, because its answer got lost, finds itself") {
@@ -356,8 +391,12 @@ private[ckpt] class PuttingFileSystem extends FilterFileSystem(new Folder) {
   /** Number of files that were opened with a known status. */
   def openedAsKnown: Int = fs.asInstanceOf[Folder].openedAsKnown
 
+  /** False as on Hadoop 3.4.1, which ignores an optional condition. */
+  var isConditional = true
+
   override def hasPathCapability(path: Path, capability: String): Boolean =
-    capability == "fs.capability.outputstream.abortable" || super.hasPathCapability(path, capability)
+    capability == "fs.capability.outputstream.abortable" || (isConditional && capability == PutBuilder.Condition) ||
+      super.hasPathCapability(path, capability)
 
   override def createFile(path: Path): FSDataOutputStreamBuilder[_, _] = new PutBuilder(this, path)
 
@@ -394,10 +433,17 @@ private class PutBuilder(fs: PuttingFileSystem, path: Path)
   override def getThisBuilder: PutBuilder = this
 
   override def build(): FSDataOutputStream = {
-    val ifAbsent = getOptions.getBoolean("fs.option.create.conditional.overwrite", false)
+    if (!fs.isConditional && getMandatoryKeys.contains(PutBuilder.Condition)) {
+      throw new IllegalArgumentException(s"unknown key ${PutBuilder.Condition}")
+    }
+    val ifAbsent = fs.isConditional && getOptions.getBoolean(PutBuilder.Condition, false)
     val bytes = new ByteArrayOutputStream {
       override def close(): Unit = fs.put(path, toByteArray, ifAbsent)
     }
     new FSDataOutputStream(bytes, null)
   }
+}
+
+private object PutBuilder {
+  val Condition = "fs.option.create.conditional.overwrite"
 }

@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.bridge
 
-import java.io.{EOFException, FileNotFoundException, IOException}
+import java.io.{ByteArrayOutputStream, EOFException, FileNotFoundException, IOException}
 import java.util
 import java.util.concurrent.ConcurrentHashMap
 import java.util.function.Function
@@ -18,11 +18,13 @@ import java.util.function.Function
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{CreateFlag, FileAlreadyExistsException, FileContext, FileStatus, FSDataOutputStream, Path}
+import org.apache.hadoop.fs.{CreateFlag, FileAlreadyExistsException, FileContext, FileStatus, FileSystem}
+import org.apache.hadoop.fs.{FSDataOutputStream, Path}
 import org.apache.hadoop.fs.Options.{CreateOpts, Rename}
 import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 import org.apache.hadoop.security.AccessControlException
 
+import org.apache.spark.sql.ckpt.executor.NewFiles
 import org.apache.spark.sql.ckpt.protocol._
 
 /**
@@ -36,7 +38,11 @@ private[ckpt] final class HadoopFiles(settings: Function[Path, Configuration]) {
   import HadoopFiles._
 
   private val contexts = new ConcurrentHashMap[(String, String), FileContext]()
+  private val fileSystems = new ConcurrentHashMap[(String, String), FileSystem]()
   private val unfinished = new ConcurrentHashMap[Path, FSDataOutputStream]()
+
+  /** Content of unfinished files that are created exclusively, by the id of their upload. */
+  private val uploads = new ConcurrentHashMap[String, ByteArrayOutputStream]()
 
   /** The reply to a request, `ok` or `error`. It does not throw. */
   def handle(request: Message): Message =
@@ -52,7 +58,7 @@ private[ckpt] final class HadoopFiles(settings: Function[Path, Configuration]) {
     request match {
       case read: ReadFile => FileReply.bytes(bytesOf(path, read.offset, read.length))
       case write: WriteFile =>
-        append(path, write)
+        write.exclusive.fold(append(path, write))(append(path, write, _))
         FileReply.done
       case RenameFile(_, target, overwrite) =>
         context(path).rename(path, new Path(target), if (overwrite) Rename.OVERWRITE else Rename.NONE)
@@ -61,6 +67,9 @@ private[ckpt] final class HadoopFiles(settings: Function[Path, Configuration]) {
       case _: ListFiles =>
         val found = context(path).listStatus(path)
         FileReply.entries(Iterator.continually(found).takeWhile(_.hasNext).map(left => entryOf(left.next())))
+      case _: DescribeFileSystem =>
+        val fs = fileSystem(path)
+        FileReply.fileSystem(fs.getClass.getName, NewFiles.canCreateConditionally(fs, path))
       case _: StatFile => entryOf(context(path).getFileStatus(path)).toMessage
     }
   }
@@ -71,6 +80,7 @@ private[ckpt] final class HadoopFiles(settings: Function[Path, Configuration]) {
    * @return closes them
    */
   def abandon(): () => Unit = {
+    uploads.clear()
     val left = unfinished.keySet().asScala.toSeq.flatMap(path => Option(unfinished.remove(path)))
     () => left.foreach(closeQuietly)
   }
@@ -108,8 +118,40 @@ private[ckpt] final class HadoopFiles(settings: Function[Path, Configuration]) {
         throw e
     }
 
+  /**
+   * Appends to a file that appears with its last bytes, unless there is one. Until then its content is in memory: to
+   * close the stream of a file that lacks its end would publish the rest.
+   */
+  private def append(path: Path, request: WriteFile, exclusive: ExclusiveWrite): Unit = {
+    val content =
+      if (request.isFirst) {
+        new ByteArrayOutputStream
+      } else {
+        Option(uploads.remove(exclusive.upload)).getOrElse(throw new IOException(s"the first part of $path is missing"))
+      }
+    content.write(request.bytes)
+    if (request.isLast) create(path, content, exclusive.isConditional) else uploads.put(exclusive.upload, content)
+  }
+
+  /** @throws FileAlreadyExistsException if there is a file, perhaps by a request of this call that was repeated */
+  private def create(path: Path, content: ByteArrayOutputStream, isConditional: Boolean): Unit = {
+    val fs = fileSystem(path)
+    try {
+      val out = if (isConditional) NewFiles.createExclusively(fs, path) else NewFiles.createAbsent(fs, path)
+      content.writeTo(out) // if this fails, the stream stays open
+      out.close()
+    } catch {
+      case e: IOException if fs.exists(path) => throw new FileAlreadyExistsException(path.toString).initCause(e)
+    }
+  }
+
   private def closeQuietly(out: FSDataOutputStream): Unit =
     try out.close() catch { case _: IOException => () }
+
+  private def fileSystem(path: Path): FileSystem = {
+    val uri = path.toUri
+    fileSystems.computeIfAbsent((uri.getScheme, uri.getAuthority), _ => path.getFileSystem(settings.apply(path)))
+  }
 
   private def context(path: Path): FileContext = {
     val uri = path.toUri

@@ -23,10 +23,26 @@ private[ckpt] object NewFiles {
   def create(fs: FileSystem, path: Path): FSDataOutputStream =
     fs.createFile(path).recursive().overwrite(true).opt("fs.s3a.create.performance", true).build()
 
-  /** A new file; closing it fails if one exists by then (Hadoop 3.5, `Options.CreateFileOptionKeys`). */
+  /**
+   * True if the file system can create a file on the condition that there is none (Hadoop 3.4.2,
+   * `Options.CreateFileOptionKeys`), and is not told to do without.
+   */
+  def canCreateConditionally(fs: FileSystem, path: Path): Boolean = fs.hasPathCapability(path, ConditionalOverwrite)
+
+  /**
+   * A new file; closing it fails if one exists by then.
+   *
+   * @throws IllegalArgumentException if the file system cannot promise that
+   */
   def createExclusively(fs: FileSystem, path: Path): FSDataOutputStream =
     fs.createFile(path).recursive().overwrite(true)
       .opt("fs.s3a.create.performance", true)
-      .opt("fs.option.create.conditional.overwrite", true)
+      .must(ConditionalOverwrite, true)
       .build()
+
+  /** A new file on a file system whose own "do not overwrite" is exclusive, as of Google's connector. */
+  def createAbsent(fs: FileSystem, path: Path): FSDataOutputStream =
+    fs.createFile(path).recursive().overwrite(false).build()
+
+  private val ConditionalOverwrite = "fs.option.create.conditional.overwrite"
 }

@@ -25,11 +25,28 @@ private[ckpt] final case class ReadFile(path: String, offset: Long, length: Int)
 /**
  * Appends bytes to a new file.
  *
- * @param isFirst creates the file
- * @param isLast  syncs and closes it
+ * @param isFirst   creates the file
+ * @param isLast    syncs and closes it
+ * @param exclusive how the file appears, as a whole, unless there is one; None for a file that appears at once
  */
-private[ckpt] final case class WriteFile(path: String, isFirst: Boolean, isLast: Boolean, bytes: Array[Byte])
+private[ckpt] final case class WriteFile(
+    path: String,
+    isFirst: Boolean,
+    isLast: Boolean,
+    bytes: Array[Byte],
+    exclusive: Option[ExclusiveWrite] = None)
     extends FileRequest
+
+/**
+ * How a file is created exclusively.
+ *
+ * @param upload        id of the file's content, as long as it is not there
+ * @param isConditional by a conditional create; otherwise by one that does not overwrite
+ */
+private[ckpt] final case class ExclusiveWrite(upload: String, isConditional: Boolean)
+
+/** Asks what file system a path is on. */
+private[ckpt] final case class DescribeFileSystem(path: String) extends FileRequest
 
 /** Renames a file. */
 private[ckpt] final case class RenameFile(path: String, target: String, overwrite: Boolean) extends FileRequest
@@ -44,6 +61,7 @@ private[ckpt] final case class ListFiles(path: String) extends FileRequest
 private[ckpt] final case class StatFile(path: String) extends FileRequest
 
 private[ckpt] object FileRequest {
+  private val Conditional = "conditional"
 
   /** @throws IllegalArgumentException if there is no such operation */
   def of(request: Message): FileRequest = {
@@ -52,11 +70,15 @@ private[ckpt] object FileRequest {
     header.path("operation").asText() match {
       case "read" => ReadFile(path, header.path("offset").asLong(), header.path("length").asInt())
       case "write" =>
-        WriteFile(path, header.path("first").asBoolean(), header.path("last").asBoolean(), request.payload)
+        val exclusive = Option(header.get("exclusive")).map { how =>
+          ExclusiveWrite(header.path("upload").asText(), isConditional = how.asText() == Conditional)
+        }
+        WriteFile(path, header.path("first").asBoolean(), header.path("last").asBoolean(), request.payload, exclusive)
       case "rename" => RenameFile(path, header.path("target").asText(), header.path("overwrite").asBoolean())
       case "delete" => DeleteFile(path)
       case "list" => ListFiles(path)
       case "status" => StatFile(path)
+      case "file_system" => DescribeFileSystem(path)
       case other => throw new IllegalArgumentException(s"unknown file operation '$other'")
     }
   }
@@ -83,6 +105,10 @@ private[ckpt] object FileReply {
   /** The reply to [[DeleteFile]]: true if there was a file or an empty directory. */
   def deleted(existed: Boolean): Message =
     Message(Message.Ok, Message.newHeader().put("deleted", existed).toString)
+
+  /** The reply to [[DescribeFileSystem]]: its class, and whether it creates files conditionally. */
+  def fileSystem(className: String, isConditional: Boolean): Message =
+    Message(Message.Ok, Message.newHeader().put("class", className).put("conditional_create", isConditional).toString)
 
   /** The reply to [[ListFiles]]. */
   def entries(files: Iterator[FileEntry]): Message = {
