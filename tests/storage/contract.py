@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from spark_ckpt.errors import StateFileNotFoundError, StorageError
-from spark_ckpt.storage import CreateOutcome, FileInfo, Storage, copying
+from spark_ckpt.storage import CreateOutcome, FileInfo, Storage, Whose, copying, create_and_find
 from spark_ckpt.storage.errors import PathEscapeError
 
 ODD_NAMES = [
@@ -177,6 +177,15 @@ class StorageContract(ABC):
         storage.create_exclusive("a/new", b"mine")
         assert storage.create_exclusive("a/new", b"yours").outcome is CreateOutcome.LOST
         assert storage.read("a/new") == b"mine"
+
+    def test_a_create_that_finds_its_own_file_is_told_from_one_that_finds_another(self, storage: Storage) -> None:
+        """A client below may have repeated the request, and reports that the file exists."""
+        for again in (False, True):
+            assert storage.create_exclusive(f"a/{again}", b"mine").outcome is CreateOutcome.WON
+            found = create_and_find(storage, f"a/{again}", b"mine", again=again)
+            assert (found.whose, found.may_arrive) == (Whose.MINE, False)
+            found = create_and_find(storage, f"a/{again}", b"yours", again=again)
+            assert (found.whose, found.there, found.may_arrive) == (Whose.OTHER, b"mine", False)
 
     def test_creates_again_after_a_deletion(self, storage: Storage) -> None:
         storage.create_exclusive("a/new", b"1")
