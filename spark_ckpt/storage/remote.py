@@ -122,7 +122,16 @@ class FsspecStorage(Storage):
         self._retry(name, "write", write)
 
     def create_exclusive(self, name: str, data: bytes) -> CreateResult:
-        """Creates a file unless one of that name exists."""
+        """Creates a file unless one of that name exists. Retries while it is refused, but not without an answer."""
+        result = self._create_once(name, data)
+        for attempt in range(_RETRIES):
+            if result.outcome is not CreateOutcome.REFUSED:
+                break
+            self._clock.sleep(_FIRST_PAUSE_SECONDS * 2**attempt)
+            result = self._create_once(name, data)
+        return result
+
+    def _create_once(self, name: str, data: bytes) -> CreateResult:
         path = self._path(name)
         try:
             self._fs.pipe_file(path, data, mode="create")
@@ -206,7 +215,7 @@ class FsspecStorage(Storage):
 
     def _probe_second_create(self, name: str) -> None:
         def create() -> CreateOutcome:
-            result = self.create_exclusive(name, b"2")
+            result = self._create_once(name, b"2")
             if result.cause is not None:
                 raise result.cause
             return result.outcome
@@ -305,7 +314,6 @@ class MemoryStorage(FsspecStorage):
         """Attempts to create an existing file: no other process could race for it."""
         self._probe_in_sequence(directory)
 
-    def create_exclusive(self, name: str, data: bytes) -> CreateResult:
-        """Creates a file unless one of that name exists."""
+    def _create_once(self, name: str, data: bytes) -> CreateResult:
         with self._lock:
-            return super().create_exclusive(name, data)
+            return super()._create_once(name, data)

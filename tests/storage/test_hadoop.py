@@ -244,7 +244,9 @@ def test_an_error_of_a_create_under_its_own_name_leaves_the_outcome_open(
 ) -> None:
     files = Failing(operation, UNREACHABLE)
     files.class_name = GCS
-    result = HadoopStorage(files, "gs://x/q").create_exclusive("a", b"1")
+    storage = HadoopStorage(files, "gs://x/q")
+    storage._clock = NoClock()
+    result = storage.create_exclusive("a", b"1")
     assert (result.outcome, result.cause) == (outcome, UNREACHABLE)
 
 

@@ -129,17 +129,20 @@ def test_a_write_whose_answer_is_lost_is_there(storage: S3Storage, server: Fault
     ],
 )
 def test_an_exclusive_create_is_one_request(
-    storage: S3Storage, server: FaultyS3, fault: S3Fault, outcome: CreateOutcome, is_there: bool
+    storage: S3Storage, server: FaultyS3, clock: NoClock, fault: S3Fault, outcome: CreateOutcome, is_there: bool
 ) -> None:
-    """So a refusal is the answer to the only request. aiohttp may repeat one whose body it has not sent."""
-    server.fail("PUT", "d/new", fault, 2 if fault is S3Fault.DROPPED else 1)
+    """So a refusal is the answer to the only request, and the next one is another try. aiohttp may repeat a request
+    whose body it has not sent."""
+    tries = TRIES if outcome is CreateOutcome.REFUSED else 1
+    server.fail("PUT", "d/new", fault, 2 if fault is S3Fault.DROPPED else tries)
     assert storage.create_exclusive("d/new", b"mine").outcome is outcome
-    assert server.asked("PUT", "d/new") == 1 or fault is S3Fault.DROPPED
+    assert server.asked("PUT", "d/new") == tries or fault is S3Fault.DROPPED
+    assert clock.slept == ([0.2, 0.4, 0.8, 1.6, 3.2] if tries == TRIES else [])
     server.forget()
     assert storage.exists("d/new") is is_there
     again = storage.create_exclusive("d/new", b"mine").outcome
     assert again is (CreateOutcome.LOST if is_there else CreateOutcome.WON)
-    server.fail("PUT", "d/other", fault)
+    server.fail("PUT", "d/other", fault, tries)
     found = create_and_find(storage, "d/other", b"mine", tries=2)
     assert (found.whose, found.may_arrive) == (Whose.MINE, outcome is CreateOutcome.UNKNOWN)
 
@@ -158,7 +161,7 @@ def test_no_checkpoint_is_kept_for_a_request_that_was_refused(
     store.recover()
     store.claim()
     for version in range(1, 9):
-        server.fail("PUT", f"{store.counter.get():020d}.json", fault)
+        server.fail("PUT", f"{store.counter.get():020d}.json", fault, 1 + version)
         add(store, version)
         for record in select_subsumed([each for each in store.all() if store.may_subsume(each)], 2):
             store.subsume(record)
