@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from spark_ckpt.spark_files.types import map_leaf_types
-from spark_ckpt.state import flink
 from spark_ckpt.state.flink import FlinkScan
 from spark_ckpt.state.flink_vectors import VectorReader
 from spark_ckpt.state.read import find_flink_state
@@ -44,7 +43,7 @@ def rows(found: pa.Table) -> list[object]:
 
 def check(savepoint: RandomSavepoint) -> None:
     by_columns = table(savepoint.path)
-    with patch.object(flink.VectorReader, "of", classmethod(lambda *_: None)):
+    with patch.object(VectorReader, "of", classmethod(lambda *_: None)):
         by_rows = table(savepoint.path)
     assert by_columns.schema == by_rows.schema, savepoint.description
     found = rows(by_rows)
@@ -67,7 +66,7 @@ def check_some(rng: random.Random, number: int, path: Path) -> None:
 
     for _ in range(number):
         savepoint = maker.write(path / "savepoint")
-        with patch.object(flink.VectorReader, "of", staticmethod(counted)):
+        with patch.object(VectorReader, "of", staticmethod(counted)):
             table(savepoint.path)
         check(savepoint)
         shutil.rmtree(savepoint.path)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import spark_ckpt
-from tests.metadata.streams.corpus import backend, flink_job, with_unknown_class
+from tests.metadata.streams.corpus import backend, flink_job, with_unknown_class, with_unknown_end
 from tests.support.cli import run
 
 OPERATOR = "e7beec23fd9f6ed5e1b8395129d43728"
@@ -78,6 +78,15 @@ def test_bytes_of_unknown_classes(tmp_path: Path) -> None:
     assert (
         run("verify", vector.directory).stdout.splitlines()[1].startswith("  not checked, because its type is unknown")
     )
+
+
+def test_states_without_names_are_named_as_such(tmp_path: Path) -> None:
+    vector = with_unknown_end(with_unknown_class(backend("unknown-full"), tmp_path))
+    reason = "1 of 3 states behind the unknown serializer "
+    (operator,) = run("state", vector.directory, "--json").json["operators"]
+    (unread,) = operator["unread"]
+    assert unread.startswith(reason)
+    assert f"not read: {reason}" in " ".join(run("state", vector.directory).stdout.split())
 
 
 def test_differences(place: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 from spark_ckpt.metadata.data_input import DataInput
 from spark_ckpt.metadata.data_output import DataOutput
-from spark_ckpt.metadata.streams.types.base import CompositeSerializer, Serializer, SimpleSerializer
+from spark_ckpt.metadata.streams.types.base import CompositeSerializer, ConfiguredSerializer, SimpleSerializer
 from spark_ckpt.metadata.streams.values import (
     ComputationState,
     EventId,
@@ -172,7 +172,7 @@ class NFAStateSerializer(_CepSerializer):
 
 
 SIMPLE: tuple[SimpleSerializer, ...] = (DEWEY_NUMBER, EVENT_ID)
-SERIALIZERS: tuple[type[Serializer], ...] = (
+SERIALIZERS: tuple[type[ConfiguredSerializer], ...] = (
     NodeIdSerializer,
     SharedBufferEdgeSerializer,
     SharedBufferNodeSerializer,
