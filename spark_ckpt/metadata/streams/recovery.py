@@ -29,6 +29,8 @@ _Item = TypeVar("_Item")
 
 _VERSION_BYTES = 4
 _MOST_ATTEMPTS = 20_000
+_MOST_READ = 8_000_000
+"""Bytes that all attempts together may read."""
 MOST_UNKNOWN = 8
 """Most unknown snapshots of a state, or of a header that is searched at once, that are searched for."""
 
@@ -103,6 +105,7 @@ class HeaderSearch:
         self._content = content
         self._path = path
         self._attempts = 0
+        self._read = 0
         states = islice(_STATE.finditer(content), _MOST_STATES)
         self._states = frozenset(at for found in states for at in self._names_before(found.start()))
         serializers = [found.start() for found in _SERIALIZER.finditer(content)]
@@ -141,7 +144,7 @@ class HeaderSearch:
         self, reader: Callable[[GuidedInput], _Item], position: int, ends: frozenset[int]
     ) -> tuple[_Item, int] | None:
         """Item of a reader that ends at one of some places, and this place."""
-        self._attempts = 0
+        self._attempts = self._read = 0
         for most in range(MOST_UNKNOWN + 1):
             for item, end, _ in self._possibilities(reader, position, [], most, is_bounded=True):
                 if end in ends:
@@ -186,19 +189,29 @@ class HeaderSearch:
         is_bounded: bool = False,
     ) -> Iterator[tuple[_Item, int, int]]:
         self._attempts += 1
-        if self._attempts > _MOST_ATTEMPTS:
+        if self._is_spent():
             return
         data = GuidedInput(self._content, self._path, position, ends)
+        unknown = None
         try:
-            yield reader(data), data.position, most
-        except UnknownEndError as unknown:
-            left = most if unknown.is_known else most - 1
-            for end in self._candidates(unknown.position, is_bounded) if left >= 0 else ():
-                if self._attempts > _MOST_ATTEMPTS:
-                    return
-                yield from self._possibilities(reader, position, [*ends, end], left, is_bounded=is_bounded)
+            item = reader(data)
+        except UnknownEndError as error:
+            unknown = error
         except FormatError:
             return
+        finally:
+            self._read += data.position - position
+        if unknown is None:
+            yield item, data.position, most
+            return
+        left = most if unknown.is_known else most - 1
+        for end in self._candidates(unknown.position, is_bounded) if left >= 0 else ():
+            if self._is_spent():
+                return
+            yield from self._possibilities(reader, position, [*ends, end], left, is_bounded=is_bounded)
+
+    def _is_spent(self) -> bool:
+        return self._attempts > _MOST_ATTEMPTS or self._read > _MOST_READ
 
     def _candidates(self, position: int, is_bounded: bool) -> Sequence[int]:
         """Possible ends of a snapshot.
