@@ -28,6 +28,7 @@ from tests.metadata.mutations import mutated, seeds
 from tests.metadata.streams.cases import CASES
 from tests.state import damaged_savepoints as tables
 from tests.state.damaged_savepoints import damaged_copy
+from tests.state.planner_savepoints import savepoints
 from tests.support.flink_check import class_path
 
 ROUND = 2000
@@ -47,6 +48,7 @@ class Fuzzing:
         self.found = found
         self.counts: Counter[str] = Counter()
         self._undamaged = seeds()
+        self._savepoints = [*tables.VECTORS, *(savepoint.directory for savepoint in savepoints())]
 
     def round(self, number: int) -> str | None:
         """Runs a round; returns a description of the first wrong result, or None."""
@@ -78,7 +80,7 @@ class Fuzzing:
     def _wrong_tables(self, rng: random.Random) -> Iterator[str]:
         for _ in range(ROUND // 20):
             with tempfile.TemporaryDirectory() as place:
-                copy = damaged_copy(rng, Path(place) / "copy")
+                copy = damaged_copy(rng, Path(place) / "copy", self._savepoints)
                 try:
                     read = tables.read(copy)
                 except Exception as error:

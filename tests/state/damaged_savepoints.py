@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from spark_ckpt import metadata as m
@@ -38,9 +39,9 @@ def damage(rng: random.Random, content: bytes) -> bytes:
     return bytes(changed)
 
 
-def damaged_copy(rng: random.Random, place: Path) -> Path:
+def damaged_copy(rng: random.Random, place: Path, among: Sequence[Path] = VECTORS) -> Path:
     """Copy of a random checkpoint in a new directory, with damage in one of its files."""
-    shutil.copytree(rng.choice(VECTORS), place)
+    shutil.copytree(rng.choice(among), place)
     files = sorted(path for path in place.rglob("*") if path.is_file() and path.stat().st_size)
     metadata = [path for path in files if path.name == m.METADATA_FILE_NAME]
     chosen = rng.choice(files if rng.random() < 0.6 else metadata)
