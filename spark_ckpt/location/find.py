@@ -295,7 +295,12 @@ class CheckpointLocation:
             names = _names(file_system, root) if file_system.isdir(root) else []
         if SAVEPOINT_RECORD in names:
             raise SavepointLocationError(self.path)
-        if {"offsets", "commits"} <= set(names):
+        if _FLINK_CHECKPOINT.fullmatch(self.path.rstrip("/").rpartition("/")[2]):
+            reason = (
+                f"the directory of a checkpoint without its {METADATA_FILE_NAME}: the checkpoint was never complete, "
+                "or the file is lost"
+            )
+        elif {"offsets", "commits"} <= set(names):
             reason = (
                 "a checkpoint location of Spark without checkpoints of spark-ckpt: its query uses another state store "
                 "or has no stateful operator"

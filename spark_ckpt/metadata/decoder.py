@@ -119,6 +119,8 @@ def has_magic_number(content: bytes) -> bool:
 
 
 def _checkpoint_metadata(data: DataInput, path: str) -> CheckpointMetadata:
+    if not data.remaining:
+        data.fail("magic_number", "not checkpoint metadata: the file is empty")
     magic_number = data.i32("magic_number") & 0xFFFFFFFF
     if magic_number != MAGIC_NUMBER:
         reason = f"not checkpoint metadata: it starts with {magic_number:08x} instead of {MAGIC_NUMBER:08x}"

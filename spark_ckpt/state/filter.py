@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from spark_ckpt.state.errors import FilterError
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<name>`[^`]+`|[A-Za-z_$][\w$]*)|(?P<text>'(?:[^']|'')*')|(?P<number>-?\d[\w.+-]*)"
+    r"\s*(?:(?P<name>`(?:[^`]|``)+`|[A-Za-z_$][\w$]*)|(?P<text>'(?:[^']|'')*')|(?P<number>-?\d[\w.+-]*)"
     r"|(?P<sign><=|>=|!=|<>|==|[=<>(),.])|(?P<end>$))"
 )
 _ANY, _ONE, _ESCAPE = "%", "_", "\\"
@@ -44,7 +44,8 @@ def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
     """The condition in a text: comparisons of columns with values, `is null`, `in` and `like`, joined by `and`, `or`,
     `not`.
 
-    A struct field is written `key.user`; a name with other characters needs backquotes. A value is a number, a string
+    A struct field is written `key.user`; a name with other characters needs backquotes, and two
+    for a backquote in it. A value is a number, a string
     in single quotes, `true` or `false`, and takes the type of the column, such as a time or a decimal.
 
     Args:
@@ -140,7 +141,7 @@ class _Parser:
         fields: pa.Schema | pa.DataType = self._schema
         while True:
             token = self._take()
-            name = token.text.strip("`")
+            name = _name(token.text)
             if token.kind != "name" or name not in fields.names:
                 there = ", ".join(fields.names)
                 what = f"fields of {'.'.join(path)}" if path else "columns"
@@ -196,6 +197,10 @@ class _Parser:
         found = (token.kind, token.text) == ("sign", sign)
         self._next += found
         return found
+
+
+def _name(text: str) -> str:
+    return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
 
 def _unquoted(text: str) -> str:

@@ -17,6 +17,8 @@ from spark_ckpt.storage.request import Request
 
 _T = TypeVar("_T")
 
+_WRITES = ("write", "create")
+
 _RETRIES = 5
 _FIRST_PAUSE_SECONDS = 0.2
 """First pause between tries; doubles with each. A rejected request, as when S3 throttles, is retried for 6 s; one that
@@ -258,7 +260,11 @@ class FsspecStorage(Storage):
         for attempt in range(_RETRIES + 1):
             try:
                 return call()
-            except FileNotFoundError as e:  # noqa: PERF203
+            except StateFileNotFoundError:  # noqa: PERF203
+                raise  # from another storage, the source of a copy
+            except FileNotFoundError as e:
+                if operation in _WRITES:
+                    raise StorageError(self.describe(name), operation, f"no such bucket or directory ({e})") from e
                 raise StateFileNotFoundError(self.describe(name)) from e
             except Exception as e:  # clients raise their libraries' errors as well as OSError
                 if self._is_final(e):

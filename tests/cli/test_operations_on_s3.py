@@ -48,6 +48,14 @@ def test_a_savepoint_and_a_query_from_it(local: Path, remote: str, s3: S3) -> No
     assert again.error["error"] == "TargetNotEmptyError"
 
 
+@pytest.mark.parametrize("command", ["savepoint", "restore"])
+def test_a_target_in_a_bucket_that_does_not_exist(command: str, local: Path, s3: S3) -> None:
+    done = run(command, local, "s3://no-such-bucket-of-ours/copy", "--json")
+    assert done.status == 1
+    assert "cannot write s3://no-such-bucket-of-ours/copy/" in done.error["message"]
+    assert "no such bucket" in done.error["message"]
+
+
 def test_rollback(local: Path, remote: str) -> None:
     moved = [run("rollback", place, "--id", 5, "--json").json for place in (remote, local)]
     assert moved[0]["checkpoints"] == moved[1]["checkpoints"] == [6, 7]

@@ -42,6 +42,20 @@ def test_locations_of_spark_are_not_those_of_flink(tmp_path: Path) -> None:
         assert found(path) is None, path
 
 
+@pytest.mark.parametrize("command", ["list", "state", "verify", "doctor"])
+@pytest.mark.parametrize("above", ["job", "query/ckpt"])
+def test_the_directory_of_a_checkpoint_without_metadata(command: str, above: str, tmp_path: Path) -> None:
+    """The message is about the file that is missing, not about a location of ours."""
+    directory = tmp_path / above / "chk-7"
+    directory.mkdir(parents=True)
+    (directory / "state").write_bytes(b"x")
+    done = run(command, directory)
+    text = done.stdout + done.stderr
+    assert done.status != 0
+    assert "_metadata" in text
+    assert "ckpt/completed" not in text
+
+
 def test_what_has_no_metadata_is_not_of_flink(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()

@@ -93,6 +93,11 @@ def test_nesting_is_bounded() -> None:
         loads(head + subtask + struct.pack(">bii", 3, 0, 0) * 100_000)
 
 
+def test_an_empty_file() -> None:
+    with pytest.raises(MetadataFormatError, match="not checkpoint metadata: the file is empty"):
+        loads(b"")
+
+
 def test_errors_name_the_file_the_place_and_the_field() -> None:
     content = bytearray(next(vector for vector in MUTANTS if vector.directory.name == "keyed-code-3").content)
     content[65] = 99

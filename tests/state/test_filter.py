@@ -22,6 +22,7 @@ TABLE = pa.table(
         "flag": [True, False, None, True],
         "pause": pa.array([0, 1, 2, 3], pa.duration("us")),
         "code": [b"a", b"b", b"c", b"d"],
+        "a`b`": [1, 2, 3, 4],
     }
 )
 
@@ -32,6 +33,7 @@ TABLE = pa.table(
         ("key.user = 'a'", [0]),
         ("key.user = 'it''s'", [2]),
         ("key.`a b` >= 2", [1, 2, 3]),
+        ("`a``b``` > 3", [3]),
         ("n < 2", [0, 2]),
         ("n <= -3", [2]),
         ("n != 1", [1, 2]),

@@ -139,7 +139,7 @@ def read_rows(
     Columns are named as in Spark's `statestore` data source. `spark-ckpt state` lists operators, stores and states.
 
     A CONDITION compares columns with values: =, !=, <, <=, >, >=, in (...), is null. Combine comparisons with and, or,
-    not. Write struct fields as key.user and strings in single quotes.
+    not. Write struct fields as key.user, strings in single quotes, and other names in backquotes.
 
     \b
     Examples:

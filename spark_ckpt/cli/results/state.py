@@ -6,11 +6,13 @@ import base64
 import json
 import math
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pyarrow as pa
 
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
+from spark_ckpt.cli.results.times import has_far_times, is_time, number_of, time_text
 from spark_ckpt.spark_files.types import map_leaf_types
 from spark_ckpt.state.catalog import StateCatalog
 from spark_ckpt.state.flink import FlinkScan
@@ -58,9 +60,29 @@ def columns_json(fields: Iterable[pa.Field]) -> Json:
 
 def rows_json(batch: pa.RecordBatch) -> Iterator[JsonObject]:
     """The rows of a batch, by column. Bytes are base64; NaN, infinities, times and decimals are text."""
-    schema = pa.schema([pa.field(field.name, map_leaf_types(field.type, _shown_type)) for field in batch.schema])
+    is_far = has_far_times(batch.columns)
+    shown = _numbered_type if is_far else _shown_type
+    schema = pa.schema([pa.field(field.name, map_leaf_types(field.type, shown)) for field in batch.schema])
     for row in pa.Table.from_batches([batch]).cast(schema).to_pylist():
-        yield {name: _json(value) for name, value in row.items()}
+        values = {name: _with_times(row[name], batch.schema.field(name).type) for name in row} if is_far else row
+        yield {name: _json(value) for name, value in values.items()}
+
+
+def _numbered_type(kind: pa.DataType) -> pa.DataType:
+    return number_of(kind) if is_time(kind) else _shown_type(kind)
+
+
+def _with_times(value: Any, kind: pa.DataType) -> Any:  # noqa: ANN401  (a value of Arrow)
+    """A value whose times are numbers, with text instead of them."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {field.name: _with_times(value[field.name], field.type) for field in kind}
+    if pa.types.is_map(kind):
+        return [(_with_times(key, kind.key_type), _with_times(item, kind.item_type)) for key, item in value]
+    if pa.types.is_list(kind):
+        return [_with_times(part, kind.value_type) for part in value]
+    return time_text(value, kind) if is_time(kind) else value
 
 
 def _shown_type(kind: pa.DataType) -> pa.DataType:

@@ -7,10 +7,12 @@ values as Spark's buffers. The others differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from spark_ckpt.spark_files.schemas import FamilySchema
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.to_flink.forms import KeyForm
 from spark_ckpt.state.to_flink.planned_state import Parts, PlannedState, typed, value_state
@@ -44,6 +46,8 @@ def aggregation(operator: SourceOperator) -> list[PlannedState]:
         value = operator.row(AGGREGATE, buffers)
         state, java = value_state(AGGREGATE, value)
     take = _from(first, buffers)
+    if operator.forms.is_sql:
+        take = _without_sums_of_nothing(take, _averages(view.family, first))
     note = f"columns: {', '.join(buffers.names)}"
     return [
         PlannedState(
@@ -60,6 +64,33 @@ def _has_keys_in_values(operator: SourceOperator) -> bool:
 
 def _from(first: int, kind: Struct) -> Callable[[pa.StructArray], pa.StructArray]:
     return lambda values: struct_array(values.flatten()[first:], list(kind.arrow), len(values)) if first else values
+
+
+def _averages(family: FamilySchema, first: int) -> list[int]:
+    """Places of the sums of averages among the buffers. A count of its own is never null in Spark."""
+    names = family.value.names[first:]
+    functions = [name.partition("_")[0] for name in names]
+    return [
+        at
+        for at in range(len(names) - 1)
+        if functions[at : at + 2] == ["sum", "count"] and names[at + 1] not in family.required
+    ]
+
+
+def _without_sums_of_nothing(
+    take: Callable[[pa.StructArray], pa.StructArray], averages: Sequence[int]
+) -> Callable[[pa.StructArray], pa.StructArray]:
+    """The buffers, with the sum of an average as SUM has it: null without a value, where Spark's average has 0."""
+
+    def changed(values: pa.StructArray) -> pa.StructArray:
+        taken = take(values)
+        parts = taken.flatten()
+        for at in averages:
+            nothing = pc.and_kleene(pc.equal(parts[at + 1], 0), pc.equal(parts[at], pa.scalar(0).cast(parts[at].type)))
+            parts[at] = pc.if_else(nothing, pa.scalar(None, parts[at].type), parts[at])
+        return struct_array(parts, list(taken.type), len(taken))
+
+    return changed if averages else take
 
 
 def _check_sql(operator: SourceOperator, buffers: Struct) -> None:

@@ -59,6 +59,23 @@ def test_the_accumulators_of_flink_sql(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("is_average", "expected"), [(True, None), (False, 0.0)])
+def test_the_sum_of_an_average_without_values(tmp_path: Path, is_average: bool, expected: float | None) -> None:
+    """Spark's average begins with the sum 0, and its SUM and Flink's are null without values. A count of its own is
+    never null."""
+    value = buffers("sum", "count", kind="double")
+    value["fields"][1] |= {"type": "long", "nullable": is_average}
+    location = location_of(tmp_path, KEY, value)
+    rows = [(row(KEY, name), row(value, *values)) for name, *values in (("a", 0.0, 0), ("b", 0.0, 2), ("c", 3.5, 1))]
+    location.commit(Section(tuple(rows)))
+    found = rows_of(plan_of(location, "rowdata", is_sql=True), "accState")
+    assert {each["key"]["f0"]: (each["value"]["f0"], each["value"]["f1"]) for each in found} == {
+        "a": (expected, 0),
+        "b": (0.0, 2),
+        "c": (3.5, 1),
+    }
+
+
 @pytest.mark.parametrize(
     ("names", "key", "reason"),
     [
