@@ -80,6 +80,7 @@ from spark_ckpt.metadata.streams import (
 )
 from spark_ckpt.metadata.streams.errors import UnsupportedStateKindError
 from spark_ckpt.operations import errors as operation_errors
+from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.doctor import Finding, Report, Status
@@ -209,9 +210,11 @@ VERIFICATION = Verification(
 
 REPORTS = [
     Report("/x", (Finding("state", Status.OK, "intact"),)),
-    Report("/x", (Finding("clock", Status.WARNING, "ahead", "Synchronize it"),)),
+    Report("/x", (Finding("clock", Status.WARNING, "ahead", Step.SET_CLOCK.say()),)),
     Report("/x", (Finding("files", Status.UNKNOWN, "failed", error="StorageError"),)),
-    Report("/x", (Finding("state", Status.PROBLEM, "damaged", "Go back", "spark-ckpt rollback /x", {"id": 1}),)),
+    Report(
+        "/x", (Finding("state", Status.PROBLEM, "damaged", Step.USE_BACKUP.say(), "spark-ckpt verify /x", {"id": 1}),)
+    ),
 ]
 
 

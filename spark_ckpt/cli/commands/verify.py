@@ -15,7 +15,7 @@ from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.damage import Damage
-from spark_ckpt.operations.verify import CheckpointVerdict, Verification, verify
+from spark_ckpt.operations.verify import CheckpointVerdict, Remedy, Verification, verify
 from spark_ckpt.state.flink_verify import FlinkDamage, FlinkVerdict, FlinkVerification, verify_flink
 
 _MOST_LINES = 20
@@ -116,12 +116,13 @@ def _flink_verdict(verdict: FlinkVerdict) -> JsonObject:
 
 
 def _remedy(verification: Verification) -> str:
-    if not verification.restorable:
-        return "none of these checkpoints can be restored: recover the files from a backup"
-    newest = verification.restorable[0]
-    if verification.checkpoints[0].record.id == newest:
-        return f"the newest checkpoint, {newest}, can be restored"
-    return f"roll back with: spark-ckpt rollback {plain(verification.location)} --id {newest}"
+    match verification.remedy:
+        case Remedy.ROLLBACK:
+            newest = verification.restorable[0]
+            return f"roll back with: spark-ckpt rollback {plain(verification.location)} --id {newest}"
+        case Remedy.COPY:
+            return f"the query starts from the newest checkpoint, {verification.restorable[0]}, which is whole"
+    return "none of these checkpoints can be restored: recover the files from a backup"
 
 
 def _damage_lines(damages: Sequence[Damage | FlinkDamage]) -> Iterator[str]:
@@ -177,8 +178,9 @@ def verify_checkpoints(
     may also be a checkpoint, savepoint or job directory of Flink.
 
     It verifies the log of completed checkpoints; the digest of _metadata; the checksum, position, key group and version
-    of each block of state; the number of rows; and the agreement with Spark's offsets and commits. Of Flink, it decodes
-    every entry of every stream, and verifies the key group of each key and the checksum of each block of RocksDB.
+    of each block of state; the number of rows; the agreement with Spark's offsets and commits; and what a start reads
+    of Spark's own files. Of Flink, it decodes every entry of every stream, and verifies the key group of each key and
+    the checksum of each block of RocksDB.
 
     \b
     Exit status: 0 no damage, 1 verification failed, 3 damage found.

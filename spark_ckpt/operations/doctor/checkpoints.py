@@ -11,6 +11,7 @@ from spark_ckpt.checkpoint.policy import chain_bound
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.figures import count, human_duration, human_size, iso_time
+from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
 from spark_ckpt.operations.driver_liveness import Holder
@@ -56,8 +57,7 @@ def check_last_checkpoint(evidence: Evidence) -> Iterator[Finding]:
             LAST_CHECKPOINT,
             Status.WARNING,
             f"{answer}, and none since",
-            "See whether the sources have new data, which an idle query waits for, and whether a batch hangs in the "
-            "driver's log",
+            Step.LATE.say(),
             command_line("list", evidence.location, "--sources"),
             data,
         )
@@ -84,7 +84,7 @@ def check_chains(evidence: Evidence) -> Iterator[Finding]:
             CHAINS,
             Status.WARNING,
             f"{answer}; by default a chain has at most {bound} deltas",
-            "If chain.maxDeltas is not set higher on purpose, see which base snapshots fail",
+            Step.LONG_CHAINS.say(),
             command_line("history", evidence.location),
             data,
         )
@@ -112,7 +112,7 @@ def check_failures(evidence: Evidence) -> Iterator[Finding]:
         FAILURES,
         Status.WARNING,
         f"{len(aborted):,} of the last {count(len(recent), 'checkpoint')} aborted; {'; '.join(parts)}",
-        "See when checkpoints were aborted or tasks repeated, and why",
+        Step.SEE_FAILURES.say(),
         command_line("history", evidence.location),
         data,
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from spark_ckpt.figures import count, human_size
+from spark_ckpt.operations.advice import Advice, Step
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
+from spark_ckpt.operations.verify import Remedy, Verification
 
 STATE = "state"
 SPARK_LOGS = "spark logs"
@@ -23,7 +25,7 @@ def check_state(evidence: Evidence) -> Iterator[Finding]:
     read = [verdict.record.id for verdict in found.checkpoints]
     data = {"read": read, "restorable": list(found.restorable), "damages": [str(damage) for damage in ours]}
     if ours:
-        advice, command = _way_out(evidence, found.restorable)
+        advice, command = _way_out(evidence, found)
         yield Finding(STATE, Status.PROBLEM, _damaged(ours), advice, command, data)
     else:
         size = sum(verdict.size for verdict in found.checkpoints)
@@ -41,7 +43,7 @@ def check_spark_logs(evidence: Evidence) -> Iterator[Finding]:
         "damages": [str(damage) for damage in of_spark],
     }
     if of_spark and found is not None:
-        advice, command = _way_out(evidence, found.restorable)
+        advice, command = _way_out(evidence, found)
         yield Finding(SPARK_LOGS, Status.PROBLEM, _damaged(of_spark), advice, command, data)
         return
     if not batches.started:
@@ -58,19 +60,16 @@ def _damaged(damages: Sequence[Damage]) -> str:
     return f"damaged in {count(len(damages), 'place')}: {damages[0]}{more}"
 
 
-def _way_out(evidence: Evidence, restorable: Sequence[int]) -> tuple[str, str | None]:
+def _way_out(evidence: Evidence, found: Verification) -> tuple[Advice, str | None]:
     if evidence.is_savepoint:
-        return "Recover the savepoint from a copy, or use another one", None
-    if not restorable:
-        return (
-            "No checkpoint that was read can be restored: recover the files from a backup, then verify",
-            command_line("verify", evidence.location, "--all"),
-        )
-    newest = evidence.newest
-    if newest is not None and restorable[0] == newest.id:
-        return "The newest checkpoint can be restored: keep a copy of it before anything else", command_line(
-            "savepoint", evidence.location, "NEW_DIRECTORY", "--id", restorable[0]
-        )
-    return f"Stop the query, go back to checkpoint {restorable[0]}, and start the query", command_line(
-        "rollback", evidence.location, "--id", restorable[0]
-    )
+        return Step.OTHER_SAVEPOINT.say(), None
+    match found.remedy:
+        case Remedy.ROLLBACK:
+            checkpoint_id = found.restorable[0]
+            advice = Step.GO_BACK.say(checkpoint=checkpoint_id)
+            return advice, command_line("rollback", evidence.location, "--id", checkpoint_id)
+        case Remedy.COPY:
+            checkpoint_id = found.restorable[0]
+            options = ("NEW_DIRECTORY", "--id", checkpoint_id)
+            return Step.KEEP_COPY.say(), command_line("savepoint", evidence.location, *options)
+    return Step.USE_BACKUP.say(), command_line("verify", evidence.location, "--all")

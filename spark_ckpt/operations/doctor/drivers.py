@@ -8,6 +8,7 @@ from typing import Any
 
 from spark_ckpt.completed import ClaimRecord, Owner
 from spark_ckpt.figures import count, human_duration, iso_time
+from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
 from spark_ckpt.operations.driver_liveness import OPERATION, Holder
@@ -47,7 +48,7 @@ def check_driver(evidence: Evidence) -> Iterator[Finding]:
             DRIVER,
             Status.WARNING,
             f"no driver is running: its process has ended in the middle of batch {batch}: {who}",
-            f"See the log of the driver on {owner.host}, then start the query again: it repeats batch {batch}",
+            Step.START_AGAIN.say(host=owner.host, batch=batch) if evidence.can_start else None,
             data=data,
         )
     else:
@@ -76,8 +77,7 @@ def check_takeovers(evidence: Evidence) -> Iterator[Finding]:
             TAKEOVERS,
             Status.WARNING,
             f"{len(without)} claims in {since} without a completed checkpoint; {answer}",
-            "The query starts again and again without completing a batch: see the first error in the driver's log, and "
-            "make sure that only one supervisor starts it",
+            Step.FIRST_ERROR.say(),
             data=data,
         )
     else:
@@ -115,7 +115,7 @@ def _without_claim(evidence: Evidence) -> Finding:
             DRIVER,
             Status.WARNING,
             f"{answer}, although batch {evidence.batches.started[-1]} has begun",
-            "See the driver's log for the error of its first batch",
+            Step.FIRST_BATCH.say(),
             command_line("verify", evidence.location),
             {"holder": Holder.NONE.value},
         )

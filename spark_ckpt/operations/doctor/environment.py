@@ -12,6 +12,7 @@ from spark_ckpt.errors import StateFileNotFoundError, UnsupportedFormatError
 from spark_ckpt.features import Feature
 from spark_ckpt.figures import count, human_duration, human_size, iso_time
 from spark_ckpt.jars import SUPPORTED_SPARK
+from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status
 from spark_ckpt.storage import CreateOutcome, Storage
@@ -47,7 +48,7 @@ def check_kind(evidence: Evidence) -> Iterator[Finding]:
             Status.WARNING,
             f"a checkpoint location, but batch {batches.started[-1]} has begun with the state store {provider}: the "
             "query starts with that one",
-            "Unless this is intended, bring the state over with 'spark-ckpt import', or start on a new location",
+            Step.OTHER_PROVIDER.say(),
             data={**data, "provider": provider},
         )
     else:
@@ -64,7 +65,7 @@ def check_versions(evidence: Evidence) -> Iterator[Finding]:
             VERSIONS,
             Status.WARNING,
             f"this release, {__version__}, cannot read it: {e.path} requires {e.needs}",
-            "Upgrade spark-ckpt, wheel and jar together, then examine the location again",
+            Step.UPGRADE.say(),
             data={**data, "features": list(e.features)},
             error=type(e).__name__,
         )
@@ -104,7 +105,7 @@ def check_versions(evidence: Evidence) -> Iterator[Finding]:
             VERSIONS,
             Status.WARNING,
             f"{answer}; this release has jars for Spark {supported} only",
-            f"Before an upgrade of spark-ckpt to {__version__}, move the query to Spark {supported}",
+            Step.OTHER_SPARK.say(release=__version__, supported=supported),
             data=data,
         )
 
@@ -128,8 +129,7 @@ def check_clock(evidence: Evidence) -> Iterator[Finding]:
             Status.WARNING,
             f"record {latest.id} lies {human_duration(ahead_ms)} in the future: the clock of {latest.owner.host} or of "
             "this machine is wrong",
-            f"Synchronize the clocks of {latest.owner.host} and of this machine. Checkpoints do not depend on them; "
-            "ages in lists and the age of orphans do",
+            Step.SET_CLOCKS.say(host=latest.owner.host),
             data=data,
         )
     else:
@@ -148,7 +148,7 @@ def check_free_space(evidence: Evidence) -> Iterator[Finding]:
             FREE_SPACE,
             Status.WARNING,
             f"{human_size(free)} free",
-            f"Make room: at least {human_size(needed)}, enough to write all state once more",
+            Step.MAKE_ROOM.say(size=human_size(needed)),
             data={"bytes": free},
         )
     else:
@@ -207,7 +207,7 @@ def _no_exclusive_create(reason: str) -> Finding:
         EXCLUSIVE_CREATE,
         Status.WARNING,
         f"missing: {reason}. Nothing fences two drivers on this location",
-        "Move the query to a storage with an exclusive create (docs/storage.md), and run one driver until then",
+        Step.OTHER_STORAGE.say(),
         data={"tested": True, "works": False},
     )
 
@@ -220,6 +220,6 @@ def _storage_clock(written_ms: int | None, before_ms: int, after_ms: int) -> Fin
     if abs(skew_ms) > _SKEW_MS:
         side = "ahead of" if skew_ms > 0 else "behind"
         answer = f"the storage's clock is {human_duration(abs(skew_ms))} {side} this machine's"
-        return Finding(CLOCK, Status.WARNING, answer, "Synchronize the clock of this machine", data=data)
+        return Finding(CLOCK, Status.WARNING, answer, Step.SET_CLOCK.say(), data=data)
     allowed = count(_SKEW_MS // 1000, "second")
     return Finding(CLOCK, Status.OK, f"the storage and this machine agree within {allowed}", data=data)

@@ -9,14 +9,14 @@ from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, Record, RecordFiles, without_void_records
 from spark_ckpt.completed.errors import DamagedRecordError
-from spark_ckpt.errors import DamagedCheckpointError
+from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.location.errors import NoCheckpointError
 from spark_ckpt.location.listing import is_retained, scan
 from spark_ckpt.location.savepoint import is_savepoint, read_savepoint_record
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.driver_liveness import Hold, hold_of
 from spark_ckpt.operations.snapshot import read_snapshot
-from spark_ckpt.operations.verify import Progress, Verification, verify
+from spark_ckpt.operations.verify import Progress, Remedy, Verification, verify
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import ROLLBACKS
 from spark_ckpt.storage import Storage, until_stable
@@ -97,6 +97,15 @@ class Evidence:
             return verify(self.storage, everything=self._everything, progress=self._progress)
         except NoCheckpointError:
             return None
+
+    @property
+    def can_start(self) -> bool:
+        """True unless a start of the query would fail because of damage, as far as that can be read."""
+        try:
+            found = self.verification
+        except SparkCkptError:
+            return False
+        return found is None or found.is_whole or found.remedy is Remedy.COPY
 
     @cached_property
     def batches(self) -> SparkBatches:

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.errors import StorageError
+from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor import checkpoints, damage, drivers, environment, files
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Report, Status, command_line
@@ -95,9 +96,7 @@ def _answers(check: Check, evidence: Evidence) -> list[Finding]:
     except Exception as e:  # whatever fails, the on-call needs the other answers
         advice, command = None, None
         if isinstance(e, StorageError):
-            advice = (
-                "Check that the storage answers and that the credentials are valid, then examine the location again"
-            )
+            advice = Step.STORAGE_ANSWERS.say()
             command = command_line("doctor", evidence.location)
         answer = redacted(f"the check failed: {e}" if str(e) else f"the check failed: {type(e).__name__}")
         return [Finding(check.name, Status.UNKNOWN, answer, advice, command, error=type(e).__name__)]

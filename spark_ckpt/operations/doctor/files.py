@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from spark_ckpt.errors import StorageError
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.orphans import list_all
+from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
 from spark_ckpt.operations.gc import collect_garbage
@@ -45,7 +46,7 @@ def check_files(evidence: Evidence) -> Iterator[Finding]:
         FILES,
         Status.WARNING,
         f"{answer}; {'; '.join(parts)}",
-        "Delete what nothing refers to; the query may run",
+        Step.COLLECT.say(),
         command_line("gc", evidence.location),
         data,
     )
@@ -61,7 +62,7 @@ def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
             UNFINISHED,
             Status.PROBLEM,
             "a rollback, or the undo of an import, has not finished: no query starts",
-            "Repeat it: the undo with 'spark-ckpt import --undo', the rollback with",
+            Step.REPEAT_ROLLBACK.say(),
             command_line("rollback", evidence.location, "--id", _rollback_target(evidence, rollbacks.unfinished[-1])),
             {"operation": "rollback", "log_epochs": list(rollbacks.unfinished)},
         )
@@ -70,7 +71,7 @@ def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
             UNFINISHED,
             Status.WARNING,
             f"an import of state from {marker.provider} has not finished: no query starts",
-            "Repeat the import with the same arguments, or delete the location",
+            Step.REPEAT_IMPORT.say(),
             data={"operation": "import", "batch_id": marker.batch_id},
         )
     if partitions is not None:
@@ -78,7 +79,7 @@ def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
             UNFINISHED,
             Status.WARNING,
             f"a rescale to {partitions} partitions has begun and not finished: no query starts",
-            "Unless the rescale is still running, repeat it",
+            Step.REPEAT_RESCALE.say(),
             command_line("rescale", evidence.location, "--partitions", partitions),
             {"operation": "rescale", "partitions": partitions},
         )

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from spark_ckpt.operations.advice import Advice
+
 
 class Status(Enum):
     """Status of a finding."""
@@ -52,7 +54,7 @@ class Finding:
     name: str
     status: Status
     answer: str
-    advice: str | None = None
+    advice: Advice | None = None
     command: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     error: str | None = None

@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor import Finding, Report, Status
 from spark_ckpt.operations.doctor.findings import command_line
+
+GO_BACK = Step.GO_BACK.say(checkpoint=1)
 
 
 def test_the_most_urgent_step_comes_first_and_none_twice() -> None:
     findings = (
-        Finding("a", Status.WARNING, "", "Collect", "spark-ckpt gc /x"),
-        Finding("b", Status.PROBLEM, "", "Go back", "spark-ckpt rollback /x --id 1"),
-        Finding("c", Status.PROBLEM, "", "Go back", "spark-ckpt rollback /x --id 1"),
+        Finding("a", Status.WARNING, "", Step.COLLECT.say(), "spark-ckpt gc /x"),
+        Finding("b", Status.PROBLEM, "", GO_BACK, "spark-ckpt rollback /x --id 1"),
+        Finding("c", Status.PROBLEM, "", GO_BACK, "spark-ckpt rollback /x --id 1"),
         Finding("d", Status.OK, ""),
     )
     assert list(Report("/x", findings).next_steps()) == [
-        "Go back: spark-ckpt rollback /x --id 1",
-        "Collect: spark-ckpt gc /x",
+        f"{GO_BACK}: spark-ckpt rollback /x --id 1",
+        f"{Step.COLLECT.value}: spark-ckpt gc /x",
     ]
 
 
