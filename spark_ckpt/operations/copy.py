@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.chains import ChainTable, all_entries
-from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.checkpoint.layout import CKPT, in_location
 from spark_ckpt.checkpoint.load import state_of
 from spark_ckpt.checkpoint.publish import create_file
 from spark_ckpt.completed import CheckpointRecord
@@ -18,8 +18,9 @@ from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.errors import SubsumedDuringCopyError, TargetNotEmptyError
 from spark_ckpt.operations.snapshot import Snapshot, find_record, read_snapshot
 from spark_ckpt.operations.verify import Progress
-from spark_ckpt.operations.verify_spark_logs import check_agreement
+from spark_ckpt.operations.verify_spark_logs import check_agreement, recorded_offsets
 from spark_ckpt.operations.verify_state import check_state
+from spark_ckpt.spark_files.delta_schemas import SCHEMA_LOG
 from spark_ckpt.spark_files.logs import (
     QUERY,
     SOURCES,
@@ -30,6 +31,9 @@ from spark_ckpt.spark_files.logs import (
     operator_directory,
 )
 from spark_ckpt.storage import MOST_READINGS, Storage, copy_file, until_stable
+
+_OTHERS = (CKPT, SOURCES, STATE, *(log.value for log in BatchLog))
+"""Directories of a checkpoint location without files of Delta, except for `sources`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,9 @@ class Copier:
                     raise _damaged(record, Damage.of(e.path, e)) from e
                 continue
             # Checked here, while Spark's logs still match these states.
-            for damage in check_agreement(self._source, snapshot.state(), snapshot.metadata, is_newest_of_version=True):
+            for damage in check_agreement(
+                self._source, snapshot.state(), snapshot.metadata, is_newest_of_version=True, needs_settings=False
+            ):
                 raise _damaged(record, damage)
             return snapshot
         raise SubsumedDuringCopyError(self._source.location, MOST_READINGS)
@@ -163,14 +169,20 @@ class Copier:
             for partition in range(store.parallelism):
                 self._target.make_directory(f"{operator_directory(store.operator_id)}/{partition}")
 
-    def copy_logs(self, batch_id: int) -> None:
-        """Copies the log entries that a start after a batch needs, the commit last: without it Spark starts no query.
+    def copy_logs(self, snapshot: Snapshot) -> None:
+        """Copies the log entries that a start after a checkpoint needs, the commit last: without it Spark starts no
+        query. Offsets of the batch are those in the checkpoint.
 
         Raises:
             StorageError: an entry cannot be copied.
         """
+        batch_id = snapshot.record.batch_id
         for name in _log_entries(batch_id):
-            self.copy(name)
+            offsets = recorded_offsets(snapshot.metadata) if name == entry_name(BatchLog.OFFSETS, batch_id) else None
+            if offsets is None:
+                self.copy(name)
+            else:
+                self.write(name, offsets)
 
     def check_state(self, snapshot: Snapshot, metadata: CheckpointMetadata) -> None:
         """Reads back all copied state.
@@ -259,7 +271,25 @@ def _spark_files(storage: Storage, batch_id: int) -> list[str]:
     """The files of sources and operators valid at a batch."""
     log = SparkLog(storage)
     later = {name for operator_id in log.operators() for name in log.later_metadata(operator_id, batch_id)}
-    return [name for name in (*files_below(storage, SOURCES), *files_below(storage, STATE)) if name not in later]
+    return [name for name in (*files_of_sources(storage), *files_below(storage, STATE)) if name not in later]
+
+
+def files_of_sources(storage: Storage) -> Iterator[str]:
+    """The files of a query's sources: those below `sources`, and Delta's logs of a table's schemas.
+
+    Raises:
+        StorageError: a directory cannot be listed.
+    """
+    yield from files_below(storage, SOURCES)
+    yield from _schema_logs(storage, "")
+
+
+def _schema_logs(storage: Storage, directory: str) -> Iterator[str]:
+    for entry in sorted(storage.list(directory), key=lambda entry: entry.name):
+        path = f"{directory}/{entry.name}" if directory else entry.name
+        if not entry.is_directory or entry.name.startswith(".") or entry.name in _OTHERS:
+            continue
+        yield from files_below(storage, path) if entry.name.startswith(SCHEMA_LOG) else _schema_logs(storage, path)
 
 
 def files_below(storage: Storage, directory: str) -> Iterator[str]:

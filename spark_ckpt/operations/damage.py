@@ -8,6 +8,7 @@ from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError, StorageError
 from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.spark_files.errors import SparkLogFormatError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Damage:
         """The damage behind an error from reading `path`."""
         if isinstance(error, SegmentError):
             return cls(error.path, error.reason, error.offset)
-        if isinstance(error, (DamagedCheckpointError, DamagedRecordError)):
+        if isinstance(error, (DamagedCheckpointError, DamagedRecordError, SparkLogFormatError)):
             return cls(error.path, error.reason)
         return cls(error.path if isinstance(error, StorageError) else path, str(error))
 

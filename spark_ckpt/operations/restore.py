@@ -12,10 +12,11 @@ from spark_ckpt.checkpoint.compose import operator_id_of, spark_batch_of
 from spark_ckpt.checkpoint.layout import in_location, metadata_path
 from spark_ckpt.completed import CheckpointRecord, MetadataReference, RecordFiles, encode_record
 from spark_ckpt.metadata import CheckpointMetadata, dumps
-from spark_ckpt.operations.copy import CheckpointCopy, Copier
+from spark_ckpt.operations.copy import CheckpointCopy, Copier, files_of_sources
 from spark_ckpt.operations.snapshot import Snapshot, find_record, read_snapshot
 from spark_ckpt.operations.verify import Progress
 from spark_ckpt.redaction import HIDDEN
+from spark_ckpt.spark_files.delta_schemas import is_schema_log, moved_schema_log
 from spark_ckpt.spark_files.logs import QUERY, SparkLog
 from spark_ckpt.storage import Storage
 
@@ -53,32 +54,34 @@ def restore(
         snapshot = read_snapshot(source, find_record(source, checkpoint_id))
         metadata = of_query(snapshot.metadata, query_id)
         written = {
-            **_operator_files(source, target, snapshot),
+            **_moved_files(source, target, snapshot),
             QUERY: query_file,
             **_checkpoint_files(target, snapshot, metadata, query_id),
         }
         return copier.planned(snapshot, query_id, written)
     snapshot = copier.copy_checkpoint(checkpoint_id)
     metadata = of_query(snapshot.metadata, query_id)
-    for name, data in _operator_files(source, target, snapshot).items():
+    for name, data in _moved_files(source, target, snapshot).items():
         copier.write(name, data)
     copier.copy_spark_files(snapshot)
     copier.write(QUERY, query_file)
     for name, data in _checkpoint_files(target, snapshot, metadata, query_id).items():
         copier.create(name, data)
     copier.check_state(snapshot, metadata)
-    copier.copy_logs(snapshot.record.batch_id)
+    copier.copy_logs(snapshot)
     return copier.result(snapshot, query_id)
 
 
-def _operator_files(source: Storage, target: Storage, snapshot: Snapshot) -> dict[str, bytes]:
-    """Spark's metadata of each operator, with the new location in it."""
+def _moved_files(source: Storage, target: Storage, snapshot: Snapshot) -> dict[str, bytes]:
+    """Files with the location in them, changed to the new one: metadata of operators, and schemas that Delta tracks."""
     log = SparkLog(source)
     location = as_hadoop_writes(target.location)
     return {
         name: operator.moved_to(location).encode()
         for operator_id in log.operators()
         for name, operator in log.metadata_until(operator_id, snapshot.record.batch_id).items()
+    } | {
+        name: moved_schema_log(source.read(name), location) for name in files_of_sources(source) if is_schema_log(name)
     }
 
 

@@ -55,7 +55,7 @@ def take_savepoint(
     data, record = _files_of_savepoint(snapshot)
     copier.write(METADATA_FILE_NAME, data)
     copier.check_state(snapshot, snapshot.metadata)
-    copier.copy_logs(snapshot.record.batch_id)
+    copier.copy_logs(snapshot)
     copier.write(SAVEPOINT_RECORD, record)
     taken_ms, path = SystemClock().now_ms(), target.describe("")
     write_note(storage, SavepointNote(snapshot.record.id, snapshot.record.batch_id, taken_ms, path))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from spark_ckpt.operations.copy import files_below
+from spark_ckpt.operations.copy import files_below, files_of_sources
 from spark_ckpt.operations.restore import as_hadoop_writes
-from spark_ckpt.spark_files.logs import SOURCES, SparkLog, operator_directory
+from spark_ckpt.spark_files.delta_schemas import is_schema_log, moved_schema_log
+from spark_ckpt.spark_files.logs import SparkLog, operator_directory
 from spark_ckpt.storage import Storage, copy_file
 
 
@@ -30,8 +31,11 @@ def copy_query_files(
     """
     log = SparkLog(source)
     location = as_hadoop_writes(target.location)
-    for name in files_below(source, SOURCES):
-        copy_file(source, name, target, name)
+    for name in files_of_sources(source):
+        if is_schema_log(name):
+            target.write_atomic(name, moved_schema_log(source.read(name), location))
+        else:
+            copy_file(source, name, target, name)
     for operator_id in log.operators():
         moved = log.metadata_until(operator_id, batch_id)
         later = set(log.later_metadata(operator_id, batch_id))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import pairwise
 
-from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX
+from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, SparkBatch
 from spark_ckpt.checkpoint.chains import all_entries
 from spark_ckpt.checkpoint.layout import CKPT
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, RecordFiles, without_void_records
 from spark_ckpt.completed.errors import DamagedRecordError
-from spark_ckpt.errors import DamagedCheckpointError, LogMissingError, StateFileNotFoundError
+from spark_ckpt.errors import DamagedCheckpointError, LogMissingError
 from spark_ckpt.location.errors import CheckpointNotFoundError, CheckpointsMissingError, NoCheckpointError
 from spark_ckpt.location.listing import is_retained, scan
 from spark_ckpt.location.missing import batch_without_checkpoint
@@ -20,17 +20,14 @@ from spark_ckpt.location.savepoint import is_savepoint
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.snapshot import find_record, read_snapshot
 from spark_ckpt.operations.verify_spark_logs import check_agreement
+from spark_ckpt.operations.verify_start import Start, check_start
 from spark_ckpt.operations.verify_state import StateCheck, check_state
-from spark_ckpt.spark_files.errors import SparkLogFormatError
-from spark_ckpt.spark_files.logs import SOURCES, BatchLog, SparkBatches, SparkLog, entry_name
+from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
 from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
 from spark_ckpt.storage import Storage, until_stable
 
 Progress = Callable[[int, int], None]
 """Receives the bytes done and the total."""
-
-_FILE_SOURCE_OFFSET = re.compile(r'\{"logOffset":([0-9]+)\}')
-_FILE_SOURCE_ENTRY = re.compile(r"([0-9]+)(\.compact)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +56,17 @@ class CheckpointVerdict:
         return not self.damages
 
 
+class Remedy(Enum):
+    """What helps a damaged location."""
+
+    COPY = "copy"
+    """Nothing is needed: the query starts from its newest checkpoint, which is whole. A copy of it is prudent."""
+    ROLLBACK = "rollback"
+    """A rollback to the newest restorable checkpoint."""
+    BACKUP = "backup"
+    """Files from a backup: no checkpoint that was read can be restored."""
+
+
 @dataclass(frozen=True, slots=True)
 class Verification:
     """Result for a location.
@@ -67,11 +75,13 @@ class Verification:
         location: the checkpoint location.
         checkpoints: verdicts on the checkpoints read, newest first.
         damages: damages of the log of completed checkpoints, and of Spark's logs as a whole.
+        has_log: False if the log of completed checkpoints is missing.
     """
 
     location: str
     checkpoints: tuple[CheckpointVerdict, ...]
     damages: tuple[Damage, ...] = ()
+    has_log: bool = True
 
     @property
     def is_whole(self) -> bool:
@@ -81,7 +91,17 @@ class Verification:
     @property
     def restorable(self) -> tuple[int, ...]:
         """Ids of undamaged checkpoints that the query can resume from or roll back to, newest first."""
-        return tuple(v.record.id for v in self.checkpoints if v.is_whole and v.can_go_back)
+        return tuple(v.record.id for v in self.checkpoints if v.is_whole and v.can_go_back) if self.has_log else ()
+
+    @property
+    def remedy(self) -> Remedy | None:
+        """What helps; None if nothing is damaged."""
+        if self.is_whole:
+            return None
+        if not self.restorable:
+            return Remedy.BACKUP
+        is_newest = self.checkpoints[0].record.id == self.restorable[0]
+        return Remedy.COPY if is_newest and not self.damages else Remedy.ROLLBACK
 
 
 def verify(
@@ -117,7 +137,7 @@ def _verify_once(
 ) -> Verification | None:
     """One reading; None if checkpoints changed meanwhile."""
     batches = SparkBatches.of(SparkLog(storage))
-    records, damages = _read_log(storage)
+    records, damages, has_log = _read_log(storage)
     wanted = [record for record in reversed(records) if checkpoint_id in (None, record.id)]
     if not records and not damages:
         lost = batch_without_checkpoint(storage)
@@ -129,23 +149,32 @@ def _verify_once(
         return Verification(storage.location, (), (Damage(missing.path, missing.reason),))
     if not wanted and not damages and checkpoint_id is not None:
         raise CheckpointNotFoundError(storage.location, checkpoint_id, [record.id for record in records])
+    contradictions = list(_check_start(storage, batches, records, damages))
+    is_damaged = bool(damages or contradictions)
     verdicts: list[CheckpointVerdict] = []
     is_found = False
     for record in wanted:
         is_newest = record.id == max(other.id for other in records if other.version == record.version)
-        verdict = verify_checkpoint(storage, record, is_newest_of_version=is_newest, progress=progress)
+        verdict = verify_checkpoint(
+            storage,
+            record,
+            is_newest_of_version=is_newest,
+            needs_settings=batches.started[-1:] != (record.batch_id + 1,),
+            progress=progress,
+        )
         if verdict.is_whole or is_retained(storage, record):
             verdicts.append(verdict)
             # While the batch of the newest is uncommitted, a start may use the one before it.
-            is_found |= verdict.is_whole and (not batches.started or record.batch_id <= batches.start_needs)
+            is_usable = not batches.started or record.batch_id <= batches.start_needs
+            is_found |= verdict.is_whole and is_usable and (verdict.can_go_back or not is_damaged)
             if is_found and not everything:
                 break
     if verdicts or damages:
-        contradictions = list(_check_start(storage, batches, records, damages))
         if contradictions and SparkBatches.of(SparkLog(storage)) != batches:
             return None  # a running query may have subsumed the checkpoint of an earlier start
-        damages += contradictions
-        return Verification(storage.location, tuple(verdicts), tuple(damages))
+        known = {damage for verdict in verdicts for damage in verdict.damages}
+        damages += [damage for damage in dict.fromkeys(contradictions) if damage not in known]
+        return Verification(storage.location, tuple(verdicts), tuple(damages), has_log)
     return None
 
 
@@ -154,6 +183,7 @@ def verify_checkpoint(
     record: CheckpointRecord,
     *,
     is_newest_of_version: bool = True,
+    needs_settings: bool = True,
     progress: Progress = lambda done, of: None,
 ) -> CheckpointVerdict:
     """Reads one checkpoint in full.
@@ -162,6 +192,7 @@ def verify_checkpoint(
         storage: storage of the checkpoint location.
         record: record of the checkpoint.
         is_newest_of_version: True if Spark's commit log must name its state ids.
+        needs_settings: False if the next start takes its settings from a later batch.
         progress: called after each segment.
 
     Raises:
@@ -182,9 +213,16 @@ def verify_checkpoint(
             progress(done, of)
 
         found = check_state(storage, state, snapshot.path, count)
-        found.damages += check_agreement(storage, state, snapshot.metadata, is_newest_of_version=is_newest_of_version)
+        found.damages += check_agreement(
+            storage,
+            state,
+            snapshot.metadata,
+            is_newest_of_version=is_newest_of_version,
+            needs_settings=needs_settings,
+        )
     can_go_back = SparkBatches.of(SparkLog(storage)).can_follow(record.batch_id)
-    return CheckpointVerdict(record, tuple(found.damages), found.blocks, found.size, found.rows, can_go_back)
+    damages = tuple(dict.fromkeys(found.damages))
+    return CheckpointVerdict(record, damages, found.blocks, found.size, found.rows, can_go_back)
 
 
 def _verify_savepoint(storage: Storage, checkpoint_id: int | None, progress: Progress) -> Verification:
@@ -195,8 +233,9 @@ def _verify_savepoint(storage: Storage, checkpoint_id: int | None, progress: Pro
     return Verification(storage.location, (verify_checkpoint(storage, record, progress=progress),))
 
 
-def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
-    """The checkpoints in the log, ascending, and its damages; without a log, those of a scan."""
+def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage], bool]:
+    """The checkpoints in the log, ascending, and its damages; without a log, those of a scan, and False if there must
+    have been one."""
     files = RecordFiles(storage)
     each = files.read_each()
     if not each:
@@ -208,12 +247,12 @@ def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage]]:
             if found.log is not None:
                 missing = LogMissingError(storage.describe(files.directory), found.log)
                 damages.insert(0, Damage(missing.path, "the log of completed checkpoints is missing: it has no record"))
-            return list(found.records), damages
+            return list(found.records), damages, found.log is None
     damages = [Damage.of(e.path, e) for e in each.values() if isinstance(e, DamagedRecordError)]
     records: dict[int, Record] = {i: r for i, r in each.items() if not isinstance(r, DamagedRecordError)}
     records = without_void_records(records)
     damages += check_log(records, files.path)
-    return [record for record in records.values() if isinstance(record, CheckpointRecord)], damages
+    return [record for record in records.values() if isinstance(record, CheckpointRecord)], damages, True
 
 
 def _check_start(
@@ -235,8 +274,8 @@ def _check_start(
         path = storage.describe(entry_name(log, last))
         what = f"batch {last} {'is committed' if log is BatchLog.COMMITS else 'has begun'}"
         yield Damage(path, f"{what}, but batch {needed} has no completed checkpoint, which the next start needs")
-    if batches.started:
-        yield from _check_file_sources(storage, batches.started[-1])
+    if (start := Start.next_of(batches)) is not None:
+        yield from check_start(storage, start, _batch_of(storage, records, needed))
     if not batches.started and records:
         path = storage.describe(BatchLog.OFFSETS.value)
         yield Damage(path, "Spark's offset log is missing: a start would begin with batch 0 and lose the state")
@@ -246,22 +285,15 @@ def _check_start(
             yield Damage(path, f"batch {batch} is committed, but its offsets are missing: a start would repeat it")
 
 
-def _check_file_sources(storage: Storage, batch_id: int) -> Iterator[Damage]:
-    """A file source reads entries of its own log at a start; its offsets name them."""
-    name = entry_name(BatchLog.OFFSETS, batch_id)
+def _batch_of(storage: Storage, records: Sequence[CheckpointRecord], batch_id: int) -> SparkBatch | None:
+    """The description of a batch in its newest checkpoint; None if that cannot be read, which its verdict tells."""
+    record = next((record for record in reversed(records) if record.batch_id == batch_id), None)
+    if record is None:
+        return None
     try:
-        offsets = SparkLog(storage).offsets(batch_id).offsets
-    except (StateFileNotFoundError, SparkLogFormatError) as e:
-        yield Damage.of(storage.describe(name), e)
-        return
-    for source, text in offsets.items():
-        wanted = None if text is None else _FILE_SOURCE_OFFSET.fullmatch(text)
-        if wanted is None or not source.isdecimal():
-            continue
-        directory = f"{SOURCES}/{source}"
-        entries = (_FILE_SOURCE_ENTRY.fullmatch(file.name) for file in storage.list(directory))
-        if not any(entry is not None and int(entry[1]) >= int(wanted[1]) for entry in entries):
-            yield Damage(storage.describe(directory), f"entry {wanted[1]} of the source is missing; {name} names it")
+        return read_snapshot(storage, record).state().batch
+    except DamagedCheckpointError:
+        return None
 
 
 def check_log(records: Mapping[int, Record], path_of: Callable[[int], str]) -> Iterator[Damage]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from spark_ckpt.checkpoint.batch import SPARK_OFFSETS, STANDALONE_PREFIX, SparkBatch
@@ -9,18 +10,26 @@ from spark_ckpt.checkpoint.compose import offset_elements, operator_id_of
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.location.savepoint import is_savepoint
 from spark_ckpt.metadata import ByteStreamStateHandle, CheckpointMetadata
 from spark_ckpt.operations.damage import Damage
+from spark_ckpt.operations.verify_start import Start, check_start
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.errors import SparkLogFormatError
-from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkBatches, SparkLog, entry_name, operator_directory
+from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkBatches, SparkLog, entry_name
 from spark_ckpt.storage import Storage
 
 
 def check_agreement(
-    storage: Storage, state: CheckpointState, metadata: CheckpointMetadata, *, is_newest_of_version: bool
+    storage: Storage,
+    state: CheckpointState,
+    metadata: CheckpointMetadata,
+    *,
+    is_newest_of_version: bool,
+    needs_settings: bool = True,
 ) -> Iterator[Damage]:
-    """Contradictions between Spark's files and a checkpoint, and missing files.
+    """Contradictions between Spark's files and a checkpoint, and damage that a start after its batch would meet. Some
+    may come twice.
 
     Args:
         storage: storage of the checkpoint location.
@@ -28,6 +37,8 @@ def check_agreement(
         metadata: its `_metadata`.
         is_newest_of_version: True if no later checkpoint has the same version: only then Spark's logs agree with its
             offsets and state ids.
+        needs_settings: False if a start takes no settings from the offsets of its batch: it has those of a later batch,
+            or of the checkpoint itself.
 
     Raises:
         StorageError: the storage does not answer.
@@ -45,27 +56,19 @@ def check_agreement(
     batches = SparkBatches.of(log)
     if is_newest_of_version:
         # A batch that runs again in real-time mode has other input than the run that did not commit it.
-        yield from _check_offsets(storage, log, batches, batch, metadata)
-    yield from _check_operators(storage, log, batch)
+        yield from _check_offsets(storage, log, batches, batch, metadata, needs_settings)
     yield from _check_commit(storage, log, batches, state, is_newest_of_version)
-
-
-def _check_operators(storage: Storage, log: SparkLog, batch: SparkBatch) -> Iterator[Damage]:
-    """Without the metadata of its operators Spark starts no query
-    (`IncrementalExecution.checkOperatorValidWithMetadata`)."""
-    for operator_id, name in {store.operator_id: store.name for store in batch.stores}.items():
-        path = storage.describe(f"{operator_directory(operator_id)}/_metadata")
-        try:
-            described = log.operator_metadata(operator_id, batch.batch_id)
-        except (StateFileNotFoundError, SparkLogFormatError) as e:
-            yield Damage.of(path, e)
-            continue
-        if described is None:
-            yield Damage(path, f"Spark's metadata of operator {operator_id} ({name}) is missing")
+    if batches.can_follow(batch.batch_id) or is_savepoint(storage):
+        yield from check_start(storage, Start.after(batch.batch_id), batch)
 
 
 def _check_offsets(
-    storage: Storage, log: SparkLog, batches: SparkBatches, batch: SparkBatch, metadata: CheckpointMetadata
+    storage: Storage,
+    log: SparkLog,
+    batches: SparkBatches,
+    batch: SparkBatch,
+    metadata: CheckpointMetadata,
+    needs_settings: bool,
 ) -> Iterator[Damage]:
     name = entry_name(BatchLog.OFFSETS, batch.batch_id)
     path = storage.describe(name)
@@ -80,11 +83,22 @@ def _check_offsets(
     except (StateFileNotFoundError, SparkLogFormatError) as e:
         yield Damage.of(path, e)
         return
-    recorded = next((state.payload for state in metadata.master_states if state.name == SPARK_OFFSETS), data)
-    if recorded != data:
+    recorded = recorded_offsets(metadata)
+    if recorded is not None and recorded != data and (needs_settings or _positions_in(recorded) != _positions_in(data)):
         yield Damage(path, "the offsets differ from those in the checkpoint")
     if sorted(_sources_in(metadata, batch)) != sorted(_sources_of(entry)):
         yield Damage(path, "the source offsets differ from the operator states of the checkpoint")
+
+
+def recorded_offsets(metadata: CheckpointMetadata) -> bytes | None:
+    """Spark's offsets of the batch as a checkpoint has them; None if it has none."""
+    return next((state.payload for state in metadata.master_states if state.name == SPARK_OFFSETS), None)
+
+
+def _positions_in(offsets: bytes) -> tuple[object, list[bytes]]:
+    """The watermark and the offsets of the sources, without the settings."""
+    _, settings, *sources = offsets.split(b"\n")
+    return json.loads(settings or b"{}").get("batchWatermarkMs"), sources
 
 
 def _check_commit(

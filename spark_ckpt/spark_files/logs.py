@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
+from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry, query_id_of
-from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
+from spark_ckpt.spark_files.errors import SparkLogEntryExistsError, SparkLogFormatError
 from spark_ckpt.spark_files.operator_metadata import OperatorMetadata
 from spark_ckpt.storage import Storage, create_or_find
 
@@ -135,12 +137,36 @@ class SparkLog:
         Raises:
             StateFileNotFoundError, StorageError, SparkLogFormatError: as in `offsets`.
         """
-        directory = f"{operator_directory(operator_id)}/_metadata"
-        versioned = [number for number in self._versioned(operator_id) if number <= batch_id]
-        name = f"{directory}/v2/{versioned[-1]}" if versioned else f"{directory}/metadata"
+        versioned = self._versioned_until(operator_id, batch_id)
+        name = versioned[-1] if versioned else first_metadata(operator_id)
         if not versioned and not self._storage.exists(name):
             return None
         return OperatorMetadata.decode(self._storage.read(name), self._storage.describe(name))
+
+    def metadata_at_start(self, operator_id: int, batch_id: int) -> tuple[str, OperatorMetadata | None]:
+        """Metadata of an operator as a start reads it after a batch: a directory of version 2 hides version 1.
+
+        Returns:
+            The name of the file or of its directory, relative to the checkpoint location, and the metadata; None if
+            Spark cannot read it.
+
+        Raises:
+            StorageError: the storage does not answer.
+        """
+        directory = f"{operator_directory(operator_id)}/_metadata"
+        name, version = first_metadata(operator_id), 1
+        if any(entry.is_directory and entry.name == "v2" for entry in self._storage.list(directory)):
+            versioned, version = self._versioned_until(operator_id, batch_id), 2
+            if not versioned:
+                return versioned_metadata_directory(operator_id), None
+            name = versioned[-1]
+        try:
+            # Spark replaces what is no text.
+            data = self._storage.read(name).decode(errors="replace").encode()
+            metadata = OperatorMetadata.decode(data, self._storage.describe(name))
+        except (StateFileNotFoundError, SparkLogFormatError):
+            return name, None
+        return name, metadata if metadata.version == version else None
 
     def add_operator_metadata(self, batch_id: int, metadata: OperatorMetadata) -> None:
         """Writes the metadata of an operator that applies from a batch on. Only version 2 has a file per batch.
@@ -152,14 +178,18 @@ class SparkLog:
         self._add(f"{versioned_metadata_directory(metadata.operator_id)}/{batch_id}", metadata.encode())
 
     def metadata_until(self, operator_id: int, batch_id: int) -> dict[str, OperatorMetadata]:
-        """Version 2 metadata of an operator up to a batch, by file name relative to the checkpoint location.
+        """Version 2 metadata of an operator up to a batch, by file name relative to the checkpoint location. Files that
+        are damaged are left out.
 
         Raises:
-            StateFileNotFoundError, StorageError, SparkLogFormatError: as in `offsets`.
+            StateFileNotFoundError, StorageError: as in `offsets`.
         """
-        directory = versioned_metadata_directory(operator_id)
-        names = [f"{directory}/{number}" for number in self._versioned(operator_id) if number <= batch_id]
-        return {name: OperatorMetadata.decode(self._storage.read(name), self._storage.describe(name)) for name in names}
+        names = self._versioned_until(operator_id, batch_id)
+        found = {}
+        for name in names:
+            with suppress(SparkLogFormatError):
+                found[name] = OperatorMetadata.decode(self._storage.read(name), self._storage.describe(name))
+        return found
 
     def later_metadata(self, operator_id: int, batch_id: int) -> list[str]:
         """Version 2 metadata files of an operator after a batch, relative to the checkpoint location; ascending.
@@ -172,6 +202,10 @@ class SparkLog:
 
     def _versioned(self, operator_id: int) -> list[int]:
         return _numbers(self._storage, versioned_metadata_directory(operator_id), is_directory=False)
+
+    def _versioned_until(self, operator_id: int, batch_id: int) -> list[str]:
+        directory = versioned_metadata_directory(operator_id)
+        return [f"{directory}/{number}" for number in self._versioned(operator_id) if number <= batch_id]
 
     def _add(self, name: str, data: bytes) -> None:
         # A manually moved entry may have left its checksum file behind; Hadoop would verify our entry against it.
@@ -194,6 +228,11 @@ def checksum_name(name: str) -> str:
 def operator_directory(operator_id: int) -> str:
     """Directory of an operator, relative to the checkpoint location."""
     return f"{STATE}/{operator_id}"
+
+
+def first_metadata(operator_id: int) -> str:
+    """File of an operator's version 1 metadata."""
+    return f"{operator_directory(operator_id)}/_metadata/metadata"
 
 
 def versioned_metadata_directory(operator_id: int) -> str:

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from spark_ckpt.spark_files.errors import StateSchemaError
+from spark_ckpt.spark_files.errors import SparkLogFormatError, StateSchemaError
 from spark_ckpt.spark_files.text import checked, lines_of, object_of, text_of
 from spark_ckpt.storage import Storage
 
 _VERSIONS = (1, 2)
+_TIME_MODES = ("NoTime", "ProcessingTime", "EventTime", "None")
+_OUTPUT_MODES = ("Append", "Update", "Complete")
 
 
 class VariableKind(Enum):
@@ -86,6 +88,37 @@ class OperatorMetadata:
             for store in self.metadata["stateStoreInfo"]
             for path in store["stateSchemaFilePaths"][-1:]
         }
+
+    @property
+    def all_schema_files(self) -> tuple[str, ...]:
+        """Schema files of all versions of the state's types, the oldest first, relative to the checkpoint location;
+        empty in version 1. Spark keeps those of all stores at the first one."""
+        if self.version == 1:
+            return ()
+        store = self.metadata["stateStoreInfo"][0]
+        directory = f"state/{self.operator_id}/_stateSchema/{store['storeName']}"
+        return tuple(f"{directory}/{path.rpartition('/')[2]}" for path in store.get("stateSchemaFilePaths", ()))
+
+    def check_properties(self, path: str) -> None:
+        """Checks that a start can read the properties of the operator
+        (`TransformWithStateOperatorProperties.fromJson`).
+
+        Raises:
+            SparkLogFormatError: it cannot.
+        """
+
+        def known() -> bool:
+            properties = json.loads(self.metadata["operatorPropertiesJson"])
+            modes = properties["timeMode"] in _TIME_MODES and properties["outputMode"] in _OUTPUT_MODES
+            return modes and all(
+                isinstance(variable["stateName"], str)
+                and isinstance(variable["ttlEnabled"], bool)
+                and VariableKind(variable["stateVariableType"])
+                for variable in properties["stateVariables"]
+            )
+
+        if self.version == 2 and not checked(path, "the operator's variables", known):
+            raise SparkLogFormatError(path, "unknown modes of the operator, or malformed variables")
 
     @property
     def variables(self) -> Mapping[str, VariableKind]:

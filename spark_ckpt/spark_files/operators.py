@@ -17,11 +17,14 @@ JOIN = "symmetricHashJoin"
 TRANSFORM_WITH_STATE = ("transformWithStateExec", "transformWithStateInPandasExec", "transformWithStateInPySparkExec")
 """`transformWithState` in Scala, in pandas and in PySpark."""
 
+AGGREGATION = "stateStoreSave"
+"""Aggregation."""
+
 REAL_TIME_AGGREGATION = "StatefulStreamlineAggregate"
-"""Aggregation in real-time mode; its state is that of `stateStoreSave`."""
+"""Aggregation in real-time mode; its state is that of `AGGREGATION`."""
 
 HASHED = (
-    "stateStoreSave",
+    AGGREGATION,
     REAL_TIME_AGGREGATION,
     "dedupe",
     "dedupeWithinWatermark",

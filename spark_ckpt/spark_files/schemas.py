@@ -55,15 +55,19 @@ def read_schema(storage: Storage, store: StoreKey, name: str | None = None) -> t
         StateSchemaError: the file is missing or damaged.
         StorageError: the file cannot be read.
     """
-    if name is None:
-        # Spark omits the name of the default store from paths (`StateStoreId.storeCheckpointLocation`).
-        folder = "" if store.store == DEFAULT_STORE else f"{store.store}/"
-        name = f"state/{store.operator_id}/0/{folder}_metadata/schema"
+    name = schema_file(store) if name is None else name
     path = storage.describe(name)
     try:
         return decode_schema(storage.read(name), path)
     except StateFileNotFoundError:
         raise StateSchemaError(path, "the state schema is missing") from None
+
+
+def schema_file(store: StoreKey) -> str:
+    """Schema file of a store that has one for all batches, relative to the checkpoint location."""
+    # Spark omits the name of the default store from paths (`StateStoreId.storeCheckpointLocation`).
+    folder = "" if store.store == DEFAULT_STORE else f"{store.store}/"
+    return f"state/{store.operator_id}/0/{folder}_metadata/schema"
 
 
 def decode_schema(content: bytes, path: str) -> tuple[FamilySchema, ...]:
@@ -82,7 +86,7 @@ def decode_schema(content: bytes, path: str) -> tuple[FamilySchema, ...]:
         if version == "v1":
             return (_schema(DEFAULT_FAMILY, source.utf("key"), source.utf("value")),)
         if version == "v2":
-            return (_schema(DEFAULT_FAMILY, _chunks(source), _chunks(source)),)
+            return (_schema(DEFAULT_FAMILY, chunks(source), chunks(source)),)
         if version == "v3":
             return tuple(_family(source) for _ in source.each("families", 20))
         raise ValueError(f"unknown schema version '{version}'; v1 to v3 are supported")
@@ -110,7 +114,7 @@ def with_nullable_columns(content: bytes, path: str) -> bytes:
     try:
         if source.utf("version") != "v2":
             return content
-        parts = [_nullable(json.loads(_chunks(source))) for _ in ("key", "value")]
+        parts = [_nullable(json.loads(chunks(source))) for _ in ("key", "value")]
     except (SparkCkptError, ValueError) as e:
         raise StateSchemaError(path, f"it is not a state schema: {getattr(e, 'reason', e)}") from e
     out = DataOutput()
@@ -137,11 +141,11 @@ def _nullable(value: Any) -> Any:  # noqa: ANN401  (a type in JSON)
 def _family(source: DataInput) -> FamilySchema:
     name = source.utf("name")
     source.u16("key schema id")
-    key = _chunks(source)
+    key = chunks(source)
     source.u16("value schema id")
-    value = _chunks(source)
+    value = chunks(source)
     for _ in ("key encoder", "user key"):  # the first is for scans, the second repeats a part of the key
-        _chunks(source)
+        chunks(source)
     return _schema(name, key, value)
 
 
@@ -154,7 +158,7 @@ def _schema(name: str, key: str, value: str) -> FamilySchema:
     return FamilySchema(name, struct_of(json.loads(key)), kind, required)
 
 
-def _chunks(source: DataInput) -> str:
+def chunks(source: DataInput) -> str:
     """Text split into chunks that fit into `writeUTF`."""
 
     def parts() -> Iterator[str]:

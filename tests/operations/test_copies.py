@@ -23,6 +23,7 @@ from spark_ckpt.operations.errors import NotCommittedError, SubsumedDuringCopyEr
 from spark_ckpt.operations.restore import restore
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.savepoint import take_savepoint
+from spark_ckpt.operations.spark_copy import copy_query_files
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage, Storage, resolve
 from tests.storage.faulty import Fault, FaultyStorage
@@ -138,6 +139,26 @@ class TestSavepoint:
             restore(target, LocalStorage(f"{target.location}-new"), 6)
         assert caught.value.available == (7,)
 
+    def test_the_schemas_that_a_source_tracks(self, query: Query, tmp_path: Path) -> None:
+        """Delta's option `schemaTrackingLocation` names a directory below the checkpoint location."""
+        logs = {
+            f"{place}_schema_log_table/{entry}": b'v1\n{"sourceMetadataPath":"file:/old/sources/0","n":1}'
+            for place in ("", "a/b/")
+            for entry in (0, 1)
+        }
+        for name, content in {**logs, "a/b/other": b"x", "savepoints/ckpt/_schema_log_x/0": b"x"}.items():
+            query.storage.write_atomic(name, content)
+        for copied, name in ((take_savepoint, "savepoint"), (restore, "restored")):
+            target = LocalStorage(tmp_path / name)
+            copied(query.storage, target)
+            new = b"/old" if copied is take_savepoint else target.location.encode()
+            assert {name: target.read(name) for name in names_in(target) if "_schema_log" in name} == {
+                name: content.replace(b"/old", new) for name, content in logs.items()
+            }
+            assert not target.exists("a/b/other")
+        copy_query_files(query.storage, target := LocalStorage(tmp_path / "imported"), 5)
+        assert all(f"file:{target.location}/sources/0".encode() in target.read(name) for name in logs)
+
 
 class TestRestored:
     def test_a_query_goes_on(self, query: Query, target: LocalStorage, copied: CheckpointCopy) -> None:
@@ -168,7 +189,9 @@ class TestRestored:
     def test_spark_finds_the_schema_files_in_the_new_place(self, query: Query, target: LocalStorage) -> None:
         there = f"file:{query.storage.location}/state/0/_stateSchema/default/0_x"
         stores = [{"storeName": "default", "numPartitions": 4, "stateSchemaFilePaths": [there, "elsewhere"]}]
-        text = json.dumps({"operatorInfo": {"operatorId": 0, "operatorName": "x"}, "stateStoreInfo": stores})
+        text = json.dumps(
+            {"operatorInfo": {"operatorId": 0, "operatorName": "stateStoreSave"}, "stateStoreInfo": stores}
+        )
         for batch in (0, 9):
             query.storage.write_atomic(f"state/0/_metadata/v2/{batch}", f"v2\n{text}".encode())
         restore(query.storage, target)

@@ -12,6 +12,7 @@ from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.support.driver import Driver, Rows, faulty_environment, load
 from tests.support.locations import LocationBuilder
+from tests.support.state_location import schema, schema_v2
 
 OPERATORS = (Operator(0, "stateStoreSave", ("default",), 4, 2), Operator(1, "symmetricHashJoin", ("left", "right"), 2))
 SETTINGS = {"retained": "4", "inlineThreshold": "0"}
@@ -45,7 +46,7 @@ class Query:
         builder = LocationBuilder(self.storage).query(self.driver.query_id)
         self.storage.write_atomic("sources/0/0", b"v1\nfiles of batch 0")
         for operator in self.operators:
-            schemas = dict.fromkeys(range(operator.parallelism), b"schema")
+            schemas = dict.fromkeys(range(operator.parallelism), schema_v2(schema(key="string"), schema(n="long")))
             builder.operator(
                 operator.operator_id, operator.name, operator.stores, operator.parallelism, schemas=schemas
             )

@@ -137,13 +137,17 @@ class StateLocation:
             return
         name = f"_stateSchema/{self.store}/0_{uuid.uuid4()}"
         self.storage.write_atomic(f"state/0/{name}", schema_v3(self.families))
-        infos = [{"stateName": name, "stateVariableType": kind} for name, kind in (variables or {}).items()]
+        infos = [
+            {"stateName": name, "stateVariableType": kind, "ttlEnabled": False}
+            for name, kind in (variables or {}).items()
+        ]
         path = f"file:/elsewhere/state/0/{name}"
         infos_of_stores = [{"storeName": self.store, "numPartitions": 2, "stateSchemaFilePaths": [path]}]
+        properties = {"timeMode": "NoTime", "outputMode": "Update", "stateVariables": infos}
         metadata = {
             "operatorInfo": {"operatorId": 0, "operatorName": self.name},
             "stateStoreInfo": infos_of_stores,
-            "operatorPropertiesJson": json.dumps({"stateVariables": infos}),
+            "operatorPropertiesJson": json.dumps(properties),
         }
         self._builder.operator_metadata(0, metadata, version=2)
 

@@ -88,7 +88,8 @@ class StoppedQuery:
         self.commit = CommitEntry(1, {"nextBatchWatermarkMs": 9})
         if self.checkpoint_format == 2:
             self.commit = CommitEntry(2, self.commit.metadata).with_state_ids(state_ids(batch))
-        self.storage.write_atomic("sources/0/3", b"v1\n")  # entry of the file source that `OFFSETS` names
+        for entry in range(4):  # those of the file source up to the one that `OFFSETS` names
+            self.storage.write_atomic(f"sources/0/{entry}", b"v1\n")
         self._builder.batch(self.batch_id, self.offsets, self.commit)
 
     def files(self) -> dict[str, bytes]:
