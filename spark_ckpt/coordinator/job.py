@@ -272,7 +272,8 @@ class Job:
         self._settle()
         job = self._open
         heartbeat = Heartbeat(self._going_back, self._clock, job.config.bridge_timeout)
-        way = WayBack(job.storage, job.store, job.owner, job.config, self._clock, heartbeat=heartbeat)
+        epoch = self._trigger.log_epoch
+        way = WayBack(job.storage, job.store, job.owner, job.config, self._clock, epoch, heartbeat=heartbeat)
         _log.warning("%s cannot read version %d: %s", request.subtask, request.version, request.reason)
         try:
             state = self._checkpoint_cache.state_of(request.version)

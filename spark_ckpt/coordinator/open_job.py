@@ -152,7 +152,7 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
     store = make_store(config, storage, owner, clock, claims, trigger.log_epoch, hung)
     try:
         heartbeat = Heartbeat(going_back, environment.clock, config.bridge_timeout)
-        way = WayBack(storage, store, owner, config, environment.clock, heartbeat=heartbeat)
+        way = WayBack(storage, store, owner, config, environment.clock, trigger.log_epoch, heartbeat=heartbeat)
         return _open_with(way, trigger, environment)
     except BaseException:
         store.shutdown(JobStatus.SUSPENDED)

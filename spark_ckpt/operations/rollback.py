@@ -128,7 +128,7 @@ def claim_and_move(
     clock: Clock,
     damaged: Sequence[str] = (),
     *,
-    is_claimed: bool = False,
+    claim: Callable[[], None] | None = None,
     heartbeat: Callable[[], None] = lambda: None,
 ) -> Rollback:
     """Claims the location, fences Spark's logs, and moves all files later than a checkpoint, whatever drivers run.
@@ -142,7 +142,7 @@ def claim_and_move(
         checkpoint_id: the checkpoint.
         clock: source of time.
         damaged: files of damaged records, which the store skips.
-        is_claimed: True if the store is claimed already.
+        claim: makes this process the owner; by default `claim_location`.
         heartbeat: called after each file.
 
     Raises:
@@ -152,11 +152,10 @@ def claim_and_move(
         StorageError: a file cannot be changed.
     """
     may_run = may_write(store.claims())
-    if is_claimed:
-        store.check_owner()
+    if claim is None:
+        claim_location(storage, store)
     else:
-        _count_lost_records(storage, store)
-        store.claim()
+        claim()
     record = _find(storage, store, checkpoint_id)
     later = _later(store, record)
     if may_run:
@@ -167,15 +166,24 @@ def claim_and_move(
         return _move_later_batches(logs, record, clock, damaged, later, heartbeat)
 
 
-def _count_lost_records(storage: Storage, store: CompletedCheckpointStore) -> None:
-    """Counts the newest record if it is lost: the earlier driver counts on from it, and its next id must be taken."""
-    if not isinstance(store, FilesystemCompletedCheckpointStore):
-        return
-    last = SparkBatches.of(SparkLog(storage)).last_committed
-    if all(record.batch_id < last for record in store.all()):
-        store.recover()  # the record of a batch comes before its commit, so it is there now or lost
-    if all(record.batch_id < last for record in store.all()):
-        store.counter.set_count(max([store.counter.get(), *(i + 1 for i in checkpoint_directories(storage))]))
+def claim_location(storage: Storage, store: CompletedCheckpointStore) -> None:
+    """Claims a location. A lost newest record counts: the earlier driver counts on from it, and its next id is taken.
+
+    Args:
+        storage: storage of the checkpoint location.
+        store: its completed-checkpoint store, recovered.
+
+    Raises:
+        StorageError: the location cannot be claimed.
+    """
+    if isinstance(store, FilesystemCompletedCheckpointStore):
+        last = SparkBatches.of(SparkLog(storage)).last_committed
+        if all(record.batch_id < last for record in store.all()):
+            store.recover()  # a record comes before the commit of its batch, so it is there now or lost
+        if all(record.batch_id < last for record in store.all()):
+            lost = max(checkpoint_directories(storage), default=0)
+            store.counter.set_count(max(store.counter.get(), lost + 1))
+    store.claim()
 
 
 def _move_later_batches(

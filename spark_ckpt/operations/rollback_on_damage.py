@@ -16,10 +16,12 @@ from spark_ckpt.config import ROLL_BACK, CheckpointConfig
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.operations.errors import RolledBackError
-from spark_ckpt.operations.rollback import claim_and_move
+from spark_ckpt.operations.rollback import claim_and_move, claim_location
 from spark_ckpt.operations.verify import verify_checkpoint
 from spark_ckpt.operations.verify_state import check_subtask
+from spark_ckpt.spark_files.errors import LogFencedError
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
+from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import Storage
 
 Cause: TypeAlias = DamagedCheckpointError | DamagedRecordError | VersionNotFoundError
@@ -36,6 +38,7 @@ class WayBack:
         owner: owner of the query's claim.
         config: settings of the query.
         clock: time source.
+        log_epoch: log epoch at the start of the query's run; None if it does not keep to the fence of Spark's logs.
         damaged: files of damaged records, which the store ignores.
         heartbeat: signals progress to waiting tasks, because a rollback may exceed their timeout.
     """
@@ -45,6 +48,7 @@ class WayBack:
     owner: Owner
     config: CheckpointConfig
     clock: Clock
+    log_epoch: int | None = None
     damaged: Sequence[str] = ()
     heartbeat: Callable[[], None] = lambda: None
 
@@ -65,6 +69,7 @@ class WayBack:
             DamagedCheckpointError, DamagedRecordError: no retained checkpoint is intact.
             CheckpointNotFoundError: an earlier driver has subsumed the checkpoint before it was fenced.
             FencedError: another driver has claimed since.
+            LogFencedError: another rollback has begun since the start of the run.
             StorageError: a file cannot be read or moved.
         """
         for record in reversed(self.store.all()):
@@ -80,7 +85,7 @@ class WayBack:
                     record.id,
                     self.clock,
                     self.damaged,
-                    is_claimed=is_owner,
+                    claim=lambda: self._own(is_owner),
                     heartbeat=self.heartbeat,
                 )
                 rollback_dir = self.storage.describe(done.rollback_dir)
@@ -89,6 +94,16 @@ class WayBack:
             raise DamagedCheckpointError(cause.path, cause.checkpoint_id, cause.reason, None, NO_OTHER_IS_WHOLE)
         if isinstance(cause, DamagedRecordError):
             raise DamagedRecordError(cause.path, cause.reason, NO_OTHER_IS_WHOLE)
+
+    def _own(self, is_owner: bool) -> None:
+        if is_owner:
+            self.store.check_owner()
+        else:
+            claim_location(self.storage, self.store)
+        # Another rollback that has begun may be at its next move, which the claim does not stop.
+        there = Rollbacks.of(self.storage)
+        if self.log_epoch is not None and (there.unfinished or there.epoch > self.log_epoch):
+            raise LogFencedError(self.storage.location, self.log_epoch)
 
 
 def recover(way: WayBack) -> tuple[WayBack, DamagedRecordError | None]:

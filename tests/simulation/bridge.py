@@ -29,11 +29,13 @@ from spark_ckpt.coordinator.messages import (
     Outcome,
     TaskFailed,
     Trigger,
+    Unreadable,
 )
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.cleaner import Cleaner
+from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.storage import Storage
 from tests.simulation.scheduler import Group, Mailbox, Promise
 from tests.support.driver import do_now
@@ -47,7 +49,7 @@ MOST_CRASHES = 5
 TOLD = (TaskFailed, Decline, Close)
 """Kinds of requests without a waiting caller."""
 
-Request: TypeAlias = Trigger | Locate | Ack | EndOffsets | TaskFailed | Decline | Close
+Request: TypeAlias = Trigger | Locate | Ack | EndOffsets | Unreadable | TaskFailed | Decline | Close
 Reply: TypeAlias = object
 """The coordinator's answer, or the exception it raised."""
 
@@ -128,6 +130,7 @@ class SideProcess:
     def _serve(self, box: Mailbox[Numbered]) -> None:
         world = self._world
         job: Job | None = None
+        rolled_back: RolledBackError | None = None
         while True:
             numbered = box.get(None if job is None else job.seconds_to_expiry)
             if numbered is None:
@@ -136,11 +139,14 @@ class SideProcess:
                 continue
             request = numbered.request
             try:
+                if rolled_back is not None and not isinstance(request, TOLD):
+                    raise rolled_back
                 if isinstance(request, Trigger) and job is None:
                     job = Job(request, self._environment, self._notify)
                 reply = _handle(job, request)
             except SparkCkptError as e:
                 reply = e
+                rolled_back = e if isinstance(e, RolledBackError) else rolled_back
             world.trace(f"{self.group.name}: {describe(request)} -> {describe_reply(reply)}")
             self.replies.put((numbered, reply))
             if isinstance(request, (Ack, EndOffsets)) and job is not None:
@@ -162,7 +168,9 @@ def _handle(job: Job | None, request: Request) -> Reply:
         return job.acknowledge(request)
     if isinstance(request, EndOffsets):
         return job.end_offsets(request)
-    if isinstance(request, TaskFailed):
+    if isinstance(request, Unreadable):
+        job.unreadable(request)
+    elif isinstance(request, TaskFailed):
         job.task_failed(request)
     elif isinstance(request, Decline):
         job.decline(request)
@@ -239,6 +247,11 @@ class Bridge:
         assert isinstance(reply, EndOffsetsReply)
         if reply.completed_version == job.known_pending_version:
             job.known, job.known_version = dict(job.known_pending), job.known_pending_version
+
+    def unreadable(self, request: Unreadable) -> None:
+        """Reports state that cannot be read. Raises the coordinator's verdict, if it finds damage."""
+        self._job(request.job)
+        self._ask(request)
 
     def _job(self, run_id: str) -> _Open:
         if run_id in self._over:
@@ -325,7 +338,7 @@ class Bridge:
         elif isinstance(job.triggered, Exception):
             raise job.triggered
 
-    def _ask(self, request: Locate | Ack | EndOffsets) -> Reply:
+    def _ask(self, request: Locate | Ack | EndOffsets | Unreadable) -> Reply:
         promise: Promise[Reply] = Promise(self._world.scheduler)
         self._send(request, promise)
         reply = promise.wait(ANSWER_SECONDS)
@@ -378,6 +391,8 @@ def describe(request: Request) -> str:
         return f"ack {request.job} v{request.version} {tuple(request.subtask)} by {attempt}{base}{files}"
     if isinstance(request, EndOffsets):
         return f"end_offsets {request.job} v{request.version} {request.offset_log.splitlines()[-1]}"
+    if isinstance(request, Unreadable):
+        return f"unreadable {request.job} v{request.version} {tuple(request.subtask)}"
     if isinstance(request, TaskFailed):
         where = f"{request.stage_id}.{request.stage_attempt}/{request.partition}.{request.attempt_number}"
         return f"task_failed {where} {request.reason}"

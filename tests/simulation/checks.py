@@ -22,6 +22,7 @@ from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.location.listing import _read_metadata as read_directory
 from spark_ckpt.location.listing import scan
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
+from spark_ckpt.spark_files.rollbacks import Rollbacks
 from tests.simulation.decoder_cache import read_block, read_metadata
 from tests.simulation.disk import FOREIGN_FILES, SimulatedStorage
 from tests.simulation.faults import Faults
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _FILE = re.compile(r"ckpt/completed/([0-9]{20})\.json")
 _METADATA = re.compile(r"ckpt/(chk-([0-9]+)(?:-[0-9]+)?)/_metadata")
+_ENTRY = re.compile(r"(offsets|commits)/[0-9]+")
 _NODE = re.compile(r"/.+/records/([0-9]{20})")
 
 
@@ -136,6 +138,8 @@ class Checks:
             self._violated(f"batch {batch} is committed and does not continue batch {batch - 1}: it was rolled back")
 
     def deleted(self, name: str) -> None:
+        if self._world.rolls_back and _ENTRY.fullmatch(name) and not Rollbacks.of(self._storage).unfinished:
+            self._violated(f"{name} is moved, and no marker of a rollback keeps drivers out")
         if name.startswith("commits/") and self._world.rolls_back:
             self._committed = SparkBatches.of(SparkLog(self._storage)).last_committed
         if name in FOREIGN_FILES:
@@ -277,7 +281,7 @@ class Checks:
         if any(entry.covers > 1 for entry in chain.entries):
             self._world.count("checkpoint with merged deltas")
         for entry in chain.entries:
-            data = entry.data if entry.path is None else self._world.disk.read(f"ckpt/{entry.path}")
+            data = entry.data if entry.path is None else self._world.damages.read(f"ckpt/{entry.path}")
             if data is None:
                 self._violated(f"a checkpoint is incomplete the moment it is recorded: {entry.path} is not there")
             for offset in entry.offsets.tolist():
@@ -311,6 +315,14 @@ class Checks:
             content = self._world.disk.read(f"offsets/{batch}")
             if record.owner.run_id == self.committing and content != self._offsets[newest]:
                 self._violated(f"offsets/{batch} is {content!r}, checkpoint {newest} has {self._offsets[newest]!r}")
+
+    def retained(self) -> list[CheckpointRecord]:
+        """The retained checkpoints, ascending."""
+        return [record for i in sorted(self._needed) if isinstance(record := self._records[i], CheckpointRecord)]
+
+    def files_of(self, checkpoint_id: int) -> set[str]:
+        """The files of a retained checkpoint."""
+        return self._needed.get(checkpoint_id, set())
 
     def _versions(self) -> list[int]:
         return [r.version for i in self._needed if isinstance(r := self._records[i], CheckpointRecord)]

@@ -27,9 +27,11 @@ from spark_ckpt.coordinator.messages import (
     Segment,
     Task,
     Trigger,
+    Unreadable,
 )
+from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.segments import SegmentKind
+from spark_ckpt.format.segments import Block, SegmentKind
 from tests.simulation.decoder_cache import read_block
 from tests.simulation.group_commit import GroupCommit
 from tests.simulation.model import Changes, Rows, applied
@@ -47,6 +49,13 @@ class Denied(Exception):  # noqa: N818
 
 class TaskError(Exception):
     """A task attempt fails."""
+
+
+def _block(data: bytes, offset: int, where: str) -> Block:
+    try:
+        return read_block(data, offset, where)
+    except SparkCkptError as e:
+        raise TaskError(str(e)) from e
 
 
 @dataclass(slots=True)
@@ -100,7 +109,11 @@ class Store:
             self._lose()
         located = driver.bridge.locate(trigger, Locate(trigger.job, self._key, version, wanted), self._held(version))
         if located is not None and not (version > 0 and located.state_id == self._held(version)):
-            self._load(version, located)
+            try:
+                self._load(version, located)
+            except TaskError as e:
+                driver.bridge.unreadable(Unreadable(trigger.job, self._key, version, str(e)))
+                raise
         if self._version != version:
             self._take_back()
             self._fold()
@@ -227,7 +240,7 @@ class Store:
         for segment in located.segments:
             data = bytes(segment.data) if segment.path is None else self._executor.read(segment.path)
             for offset in segment.offsets.tolist():
-                block = read_block(data, offset, segment.path or "inline")
+                block = _block(data, offset, segment.path or "inline")
                 for section in block.sections:
                     entries = {key: value for key, value in section.entries if not isinstance(value, tuple)}
                     rows = applied(rows, {block.key_group: entries})
@@ -297,7 +310,7 @@ class Store:
             for delta in deltas:
                 data = bytes(delta.data) if delta.path is None else self._executor.read(delta.path)
                 for offset in delta.offsets.tolist():
-                    block = read_block(data, offset, delta.path or "inline")
+                    block = _block(data, offset, delta.path or "inline")
                     for section in block.sections:
                         entries = {key: value for key, value in section.entries if not isinstance(value, tuple)}
                         changes.setdefault(block.key_group, {}).update(entries)

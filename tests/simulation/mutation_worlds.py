@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.simulation.faults import Faults
 from tests.simulation.profile import Profile
 
@@ -98,3 +100,17 @@ ROLLED_BACK = Profile(
     settings={"retained": "4"},
 )
 """Rollbacks, whatever drivers live, on a file system with rename. On quiet days, earlier drivers wait for input."""
+DAMAGED = Profile(
+    faults=Faults(pause=0.6),
+    incidents=16,
+    weights={"damage a checkpoint": 3, "freeze driver": 2, "start driver": 3, "quiet days": 1, "kill driver": 0.5},
+    batches=10,
+    large=0.5,
+    settings={"retained": "4", "onDamage": "rollBack", "inlineThreshold": "0"},
+)
+"""Checkpoints are damaged, and starts roll back, whatever other drivers live."""
+
+ROLLED_BACK_FAR = replace(ROLLED_BACK, settings={"retained": "2"}, faults=Faults(pause=0.9))
+"""Rollbacks often go back to the checkpoint that a live driver drops next."""
+DAMAGED_BEHIND = replace(DAMAGED, settings={**DAMAGED.settings, "retained": "2"}, faults=Faults(pause=0.9))
+"""So do the rollbacks of drivers."""

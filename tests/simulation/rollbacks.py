@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from spark_ckpt.completed import JobStatus, Owner
 from spark_ckpt.completed.errors import FencedError
@@ -11,7 +14,7 @@ from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.location.open_store import make_store
 from spark_ckpt.operations.driver_liveness import OPERATION
-from spark_ckpt.operations.rollback import claim_and_move
+from spark_ckpt.operations.rollback import Rollback, claim_and_move
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
 from tests.simulation.clocks import MachineClock
@@ -27,12 +30,18 @@ ROLL_BACK = "roll back"
 FRESH_SECONDS = 5.0
 """`LogFence.FreshNanos`."""
 
-STALLS = 0.1
+STALLS = 0.3
 """Probability that a driver stands still before it looks for a rollback, or between this and its entry."""
 
 UNFINISHED = "RollbackUnfinishedError"
 UNFINISHED_HOLDS = True
 """Whether no run starts during a rollback."""
+
+OF_RUN = True
+"""Whether each run of a driver has its own fence. Otherwise, a second start that Spark refuses replaces it."""
+
+SECOND_STARTS = 0.1
+"""Probability that a batch meets such a second start."""
 
 
 def content_of(entry: bytes) -> dict[str, Any]:
@@ -59,8 +68,25 @@ class FencedLogs:
         there = Rollbacks.of(self._storage)
         if UNFINISHED_HOLDS and there.unfinished:
             raise BatchFailed(UNFINISHED)
-        self.epoch = there.epoch
+        self._noted = there.epoch
+
+    @property
+    def epoch(self) -> int:
         """Log epoch at the start of the run."""
+        return self._noted
+
+    def start_again(self) -> None:
+        """Starts the query once more in the driver, which Spark refuses after its look at the location."""
+        world = self._world
+        if world.rng.random() >= SECOND_STARTS:
+            return
+        try:
+            second = FencedLogs(world, self._group)
+        except BatchFailed:
+            return
+        world.count("second start refused")
+        if not OF_RUN:
+            self._noted, self._looked_at = second._noted, second._looked_at
 
     def batches(self) -> SparkBatches:
         """The batches in both logs."""
@@ -122,9 +148,45 @@ class FencedLogs:
         self._looked_at = now
 
 
+class RollingBack:
+    """Rollbacks of drivers in progress. A person repeats one only if its process has ended."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._groups: list[Group] = []
+
+    @property
+    def alive(self) -> bool:
+        """Whether a driver that lives is rolling back, even if it stands still."""
+        return any(group.alive for group in self._groups)
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Notes the rollbacks that drivers begin."""
+        with patch("spark_ckpt.operations.rollback_on_damage.claim_and_move", self._noting(claim_and_move)):
+            yield
+
+    def _noting(self, move: Callable[..., Rollback]) -> Callable[..., Rollback]:
+        def noting(*arguments: Any, **named: Any) -> Rollback:
+            world, group = self._world, self._world.scheduler.current().group
+            self._groups.append(group)
+            try:
+                done = move(*arguments, **named)
+            except SparkCkptError as e:
+                world.count(f"automatic rollback failed: {type(e).__name__}")
+                raise
+            finally:
+                self._groups.remove(group)
+            world.count("rolled back automatically")
+            world.trace(f"{group.name} rolled back to batch {done.checkpoint.batch_id}, from {done.batches}")
+            return done
+
+        return noting
+
+
 def roll_back(world: World) -> None:
     """Rolls back as `spark-ckpt rollback --force` does, whatever drivers live."""
-    if world.is_rolling_back:
+    if world.is_rolling_back or world.rolling_back.alive:
         return  # one at a time, by one person
     world.is_rolling_back = True
     try:
@@ -142,7 +204,8 @@ def _roll_back(world: World) -> None:
     try:
         store.recover()
         batches = SparkBatches.of(SparkLog(storage))
-        there = [record for record in store.all() if batches.can_follow(record.batch_id)]
+        whole = [record for record in store.all() if world.damages.is_whole(record)]
+        there = [record for record in whole if batches.can_follow(record.batch_id)]
         if not there:
             return
         done = claim_and_move(storage, store, owner, world.rng.choice(there).id, clock)

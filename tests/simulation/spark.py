@@ -146,6 +146,7 @@ class Run:
         else:
             start = self.read[self._begun is None]
             self.read = (start, self._planned_end(batch, self._logs))
+            self._logs.start_again()
         trigger = self._trigger(batch)
         world.trace(f"{self.run_id}: batch {batch} begins")
         self.driver.began.append(world.scheduler.now)
@@ -327,7 +328,7 @@ class Driver:
             world.trace(f"{run.run_id}: {ending.value} {why}")
             if "StateIdMismatchError" in why:
                 world.go_back()
-            if why == UNFINISHED and self.rng.random() < 0.5:
+            if why == UNFINISHED and (world.is_calm or self.rng.random() < 0.5):
                 roll_back(world)
             self.listener.put(Close(run.run_id, ending.value))
             self.run = None

@@ -22,15 +22,17 @@ from spark_ckpt.operations.gc import DEFAULT_GRACE_SECONDS, collect_garbage
 from spark_ckpt.storage import Storage
 from tests.simulation.checks import Checks
 from tests.simulation.clocks import MachineClock
+from tests.simulation.damages import DAMAGE, Damages
 from tests.simulation.decoder_cache import read_metadata
 from tests.simulation.disk import FOREIGN_FILES, Disk, SimulatedStorage
 from tests.simulation.ensemble import Ensemble, SimulatedSession
 from tests.simulation.faults import Faults, Late, Way
 from tests.simulation.inline import InlinePool
 from tests.simulation.profile import Profile
-from tests.simulation.rollbacks import ROLL_BACK, roll_back
+from tests.simulation.rollbacks import ROLL_BACK, RollingBack, roll_back
 from tests.simulation.scheduler import Group, Scheduler, Stuck
 from tests.simulation.spark import Driver, Ending
+from tests.support.locations import LocationBuilder
 
 MOST_STEPS = 60_000
 MOST_DRIVERS = 3
@@ -70,9 +72,12 @@ class World:
         """Time before which no input arrives."""
         self._outside = Group("outside")
         self.query_id = "11111111-2222-3333-4444-555555555555"
-        self.rolls_back = bool(self.profile.weights.get(ROLL_BACK)) and bool(self.profile.incidents)
+        weights = self.profile.weights
+        self.rolls_back = bool(self.profile.incidents) and bool(weights.get(ROLL_BACK) or weights.get(DAMAGE))
         """Whether the query is rolled back now and then. Its runs then read and write Spark's logs as Spark does."""
         self.is_rolling_back = False
+        self.rolling_back = RollingBack(self)
+        self.damages = Damages(self)
 
     # ---- services for its parts --------------------------------------------------------------------------------------
 
@@ -98,6 +103,11 @@ class World:
         session = SimulatedSession(self.ensemble, self.way(group, self.faults), quorum, timeout, clock)
         self.sessions.append((group, session))
         return session
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing goes wrong any more."""
+        return self._calm
 
     def starts_again(self, ending: Ending, why: str) -> bool:
         """True if the query's user starts it again in the same driver."""
@@ -140,6 +150,7 @@ class World:
             patch("spark_ckpt.location.open_store.ZooKeeperSession", self.session),
             patch("spark_ckpt.checkpoint.state_files.ThreadPoolExecutor", InlinePool),
             patch.object(RecordStore, "_surplus_claims", self._surplus_claims),
+            self.rolling_back.noted(),
             patch("spark_ckpt.checkpoint.load.loads", read_metadata),
             patch.object(policy, "SMALL_BYTES", self.profile.small_bytes or policy.SMALL_BYTES),
             patch.object(tiers, "LEAST_BASE", 0 if self.profile.merges else tiers.LEAST_BASE),
@@ -148,6 +159,8 @@ class World:
                 if self.profile.foreign:
                     for name in FOREIGN_FILES:
                         self.disk.write(name, b"not ours")
+                if self.rolls_back:
+                    self._write_spark_files()
                 self._start_driver()
                 self.scheduler.spawn("incidents", self._outside, self._incidents)
                 self.scheduler.run(lambda: self._calm or self.checks.is_discarded)
@@ -166,6 +179,14 @@ class World:
             finally:
                 self.scheduler.close()
         self.counts["batches"] += self.batches
+
+    def _write_spark_files(self) -> None:
+        """Writes what Spark writes once, which a query that rolls itself back verifies."""
+        builder = LocationBuilder(SimulatedStorage(self.disk, self.way(self._outside, Faults(pause=0)))).query(
+            self.query_id
+        )
+        for operator in self.query.operators:
+            builder.operator(operator.operator_id, operator.name, operator.stores, operator.parallelism)
 
     def _end_without_checkpoints(self) -> None:
         """Checks what remains after the final end of a query that retains no checkpoints."""
@@ -247,6 +268,7 @@ class World:
             self._incident(what, self.rng.choice(alive))
         self.scheduler.sleep(self.rng.random() * 10)
         self._calm = True
+        self.damages.repair()
         self.faults.error = self.faults.error_after = self.faults.late = self.faults.exists = self.faults.kill = 0.0
         self.trace("nothing more goes wrong from here on")
 
@@ -271,6 +293,8 @@ class World:
             self.count(f"clock: {driver.clock.go_wrong(self.rng)}")
         elif what == "quiet days":
             self._quiet_days()
+        elif what == DAMAGE:
+            self.damages.strike()
         elif what == ROLL_BACK:
             self.scheduler.spawn(what, Group("operator"), lambda: roll_back(self))
         elif what == "lose executor":
@@ -304,8 +328,9 @@ class World:
         try:
             collection = collect_garbage(self.storage(group), grace_seconds=grace_seconds, clock=clock)
         except (StorageError, CollectionRefusedError, LogMissingError) as e:
-            # The files may lag behind ZooKeeper and name a deleted checkpoint; no other error is acceptable.
-            lags = self.profile.store == "zookeeper"
+            # The files may lag behind ZooKeeper and name a deleted checkpoint, or one is damaged; no other error is
+            # acceptable.
+            lags = self.profile.store == "zookeeper" or self.damages.is_any
             if not lags and not isinstance(e, StorageError) and not isinstance(e.__cause__, StorageError):
                 raise
             self.count(f"garbage not collected: {type(e).__name__}")

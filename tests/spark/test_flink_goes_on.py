@@ -87,9 +87,7 @@ def test_transform_with_state(
         savepoint = tmp_path / backend
         export_savepoint(runner.location, savepoint, key="string", uid="sums", max_parallelism=key_groups, force=True)
         request = {"do": "restore", "savepoint": str(savepoint), "uid": "sums", "key": "string", "backend": backend}
-        requests.append(
-            {**request, "keys": [*rows, "new"], "parallelism": 3, "maxParallelism": key_groups, "pause": 100}
-        )
+        requests.append({**request, "keys": [*rows, "new"], "parallelism": 3, "maxParallelism": key_groups})
     expected = Counter([_counted("new", 0, [], [])])
     for key, values in rows.items():
         expected[_counted(key, sum(values), [] if key == "k3" else sorted(values), values)] += 1

@@ -27,7 +27,6 @@ LIST_DELIMITERS = 0x2C2C2C2C2C2C2C2C
 """Number whose bytes are those between the elements of a list."""
 PAST, FUTURE = 1_000, 4_000_000_000_000
 NUMBER = 42
-PAUSE = 1_000
 
 STATES = (
     FlinkState("sum", StateKind.VALUE, LONG),
@@ -183,7 +182,7 @@ def restore_request(
         "keys": [*ALL[kind].keys, ALL[kind].new],
         "parallelism": parallelism,
         "maxParallelism": max_parallelism,
-        "pause": PAUSE,
+        "due": sum(time < FUTURE for _, state in ALL[kind].states() for time in state.processing_timers),
     }
 
 

@@ -67,6 +67,9 @@ final class Environment {
         configuration.setString("restart-strategy.type", "none");
         configuration.setString("state.backend.type", request.get("backend").asText());
         configuration.setString("taskmanager.memory.managed.size", "64mb");
+        // A machine may stall for longer than Flink waits for an answer.
+        configuration.setString("pekko.ask.timeout", "10 min");
+        configuration.setString("heartbeat.timeout", "10 min");
         if (request.path("ignoreOthers").asBoolean()) {
             configuration.setString("execution.savepoint.ignore-unclaimed-state", "true");
             configuration.setString("execution.state-recovery.ignore-unclaimed-state", "true");

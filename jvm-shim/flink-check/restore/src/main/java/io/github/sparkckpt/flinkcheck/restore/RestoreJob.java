@@ -12,22 +12,34 @@ package io.github.sparkckpt.flinkcheck.restore;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
 import org.apache.flink.api.java.functions.KeySelector;
 import org.apache.flink.shaded.jackson2.com.fasterxml.jackson.databind.JsonNode;
+import org.apache.flink.streaming.api.TimeDomain;
 import org.apache.flink.streaming.api.functions.KeyedProcessFunction;
 import org.apache.flink.util.Collector;
 
 /**
  * Job that restores the operator {@code uid} and counts each of the {@code keys}, of type {@code key}, once more: for
  * each a JSON array of {@code "counted"}, key, sum, list and map; for each timer that fires, of {@code "EVENT_TIME"} or
- * {@code "PROCESSING_TIME"}, key and timestamp. The last key comes {@code pause} milliseconds later, so that timers of
- * processing time have time to fire.
+ * {@code "PROCESSING_TIME"}, key and timestamp. The last key comes once {@code due} timers of processing time have fired:
+ * Flink drops the others at the end of the input.
  */
 final class RestoreJob {
+
+    /** Only a job that loses timers waits so long; its answer then lacks them. */
+    private static final long MOST_MINUTES = 5;
+
+    /** Timers of processing time that are still to fire, by run. All tasks run in this JVM. */
+    private static final Map<String, CountDownLatch> DUE = new ConcurrentHashMap<>();
 
     private RestoreJob() {}
 
@@ -36,16 +48,17 @@ final class RestoreJob {
         String uid = request.get("uid").asText();
         List<String> keys = new ArrayList<>();
         request.get("keys").forEach(key -> keys.add(key.toString()));
-        Pause pause = new Pause(keys.get(keys.size() - 1), request.path("pause").asLong());
+        String run = UUID.randomUUID().toString();
+        DUE.put(run, new CountDownLatch(request.path("due").asInt()));
         return Environment.all(
                 Environment.restoring(request)
                         .fromCollection(keys, Types.STRING)
                         .uid("source")
-                        .map(pause)
+                        .map(new Last(keys.get(keys.size() - 1), run))
                         .setParallelism(1)
-                        .uid("pause")
+                        .uid("last")
                         .keyBy(new KeyOf(kind), keyType(kind))
-                        .process(new Count())
+                        .process(new Count(run))
                         .returns(Types.STRING)
                         .uid(uid)
                         .executeAndCollect());
@@ -56,20 +69,20 @@ final class RestoreJob {
         return (TypeInformation<Object>) Keys.typeOf(kind);
     }
 
-    static final class Pause implements MapFunction<String, String> {
+    static final class Last implements MapFunction<String, String> {
 
         private final String last;
-        private final long milliseconds;
+        private final String run;
 
-        Pause(String last, long milliseconds) {
+        Last(String last, String run) {
             this.last = last;
-            this.milliseconds = milliseconds;
+            this.run = run;
         }
 
         @Override
         public String map(String key) throws InterruptedException {
             if (key.equals(last)) {
-                Thread.sleep(milliseconds);
+                DUE.get(run).await(MOST_MINUTES, TimeUnit.MINUTES);
             }
             return key;
         }
@@ -91,7 +104,12 @@ final class RestoreJob {
 
     static final class Count extends KeyedProcessFunction<Object, String, String> {
 
+        private final String run;
         private transient States states;
+
+        Count(String run) {
+            this.run = run;
+        }
 
         @Override
         public void open(OpenContext context) {
@@ -108,6 +126,9 @@ final class RestoreJob {
         @Override
         public void onTimer(long timestamp, OnTimerContext context, Collector<String> out) throws Exception {
             out.collect(Keys.json(context.timeDomain().name(), Keys.plain(context.getCurrentKey()), timestamp));
+            if (context.timeDomain() == TimeDomain.PROCESSING_TIME) {
+                DUE.get(run).countDown();
+            }
         }
     }
 }
