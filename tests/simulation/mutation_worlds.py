@@ -112,5 +112,3 @@ DAMAGED = Profile(
 
 ROLLED_BACK_FAR = replace(ROLLED_BACK, settings={"retained": "2"}, faults=Faults(pause=0.9))
 """Rollbacks often go back to the checkpoint that a live driver drops next."""
-DAMAGED_BEHIND = replace(DAMAGED, settings={**DAMAGED.settings, "retained": "2"}, faults=Faults(pause=0.9))
-"""So do the rollbacks of drivers."""

@@ -7,16 +7,14 @@ from contextlib import contextmanager
 
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CompletedCheckpointStore
-from spark_ckpt.coordinator import open_job
 from spark_ckpt.operations import rollback
 from spark_ckpt.operations.rollback_fence import FencedLogs
-from spark_ckpt.operations.rollback_on_damage import WayBack
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import Storage
 from tests.simulation import rollbacks
 from tests.simulation.mutation import NOT_THERE, Mutation, nothing, replaced
-from tests.simulation.mutation_worlds import DAMAGED, DAMAGED_BEHIND, ROLLED_BACK, ROLLED_BACK_FAR
+from tests.simulation.mutation_worlds import DAMAGED, ROLLED_BACK, ROLLED_BACK_FAR
 
 NO_HISTORY = "does not continue batch|with other offsets than those in the log"
 NO_MARKER = "no marker of a rollback keeps drivers out"
@@ -31,11 +29,6 @@ def _unfenced(
     storage: Storage, store: CompletedCheckpointStore, batch_id: int, clock: Clock, grace: float
 ) -> Iterator[FencedLogs]:
     yield FencedLogs(storage, store, Rollbacks(0, ()))
-
-
-def _own(way: WayBack, is_owner: bool) -> None:
-    if not is_owner:
-        way.store.claim()
 
 
 ROLLBACKS: dict[str, Mutation] = {
@@ -58,10 +51,5 @@ ROLLBACKS: dict[str, Mutation] = {
     "automatic rollback, and Spark's logs without a fence": Mutation(
         replaced(rollbacks.FencedLogs, "_check", nothing), NO_HISTORY, DAMAGED
     ),
-    "checkpoint of an automatic rollback not published again": Mutation(
-        replaced(rollback, "publish_again", nothing), NOT_THERE, DAMAGED_BEHIND
-    ),
-    "automatic rollback beside another one": Mutation(replaced(WayBack, "_own", _own), NO_HISTORY, DAMAGED),
-    "run planned before a rollback": Mutation(replaced(open_job, "_check_log_epoch", nothing), NO_HISTORY, DAMAGED),
 }
 """Mistakes, by name."""

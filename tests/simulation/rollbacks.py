@@ -40,7 +40,7 @@ UNFINISHED_HOLDS = True
 OF_RUN = True
 """Whether each run of a driver has its own fence. Otherwise, a second start that Spark refuses replaces it."""
 
-SECOND_STARTS = 0.1
+SECOND_STARTS = 0.3
 """Probability that a batch meets such a second start."""
 
 

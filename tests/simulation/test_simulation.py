@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.faults import Faults
-from tests.simulation.mutation_worlds import ROLLED_BACK, SLOW
+from tests.simulation.mutation_worlds import DAMAGED, ROLLED_BACK, SLOW
 from tests.simulation.profile import INCIDENTS, Profile
 from tests.simulation.schedules import Tally, play, play_many
 
@@ -197,6 +197,15 @@ CASES = {
         # Without rename, the fence holds against stalls that are shorter than a rollback's wait.
         weights={what: weight for what, weight in ROLLED_BACK.weights.items() if what != "freeze driver"},
     ),
+    "rolled back by drivers that find damage": DAMAGED,
+    "rolled back by drivers and by a person": replace(DAMAGED, weights={**DAMAGED.weights, "roll back": 2}),
+    "rolled back by drivers on a failing storage": replace(DAMAGED, faults=replace(STORAGE_FAILS, pause=0.6)),
+    "rolled back by drivers with ZooKeeper": replace(DAMAGED, store="zookeeper"),
+    "rolled back by drivers on an object store": replace(
+        DAMAGED,
+        is_remote=True,
+        weights={what: weight for what, weight in DAMAGED.weights.items() if what != "freeze driver"},
+    ),
     "ids in Spark's commit log": Profile(
         checkpoint_format=2,
         incidents=8,
@@ -301,7 +310,19 @@ def test_drivers_meet_rollbacks() -> None:
     for seed in range(60):
         counts.update(play(seed, ROLLED_BACK).counts)
     fenced = ("run fenced off by a rollback", "entry of a driver fenced off", "rollback fenced off by a driver")
-    for what in ("rolled back", *fenced):
+    for what in ("rolled back", "second start refused", *fenced):
+        assert counts[what], f"'{what}' has not happened"
+
+
+def test_drivers_find_damage_beside_others() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(40):
+        counts.update(play(seed, DAMAGED).counts)
+    for what in (
+        *("metadata damaged", "state damaged", "rolled back automatically"),
+        *("run fenced off by a rollback", "entry of a driver fenced off"),
+        *(f"automatic rollback failed: {why}" for why in ("FencedError", "LogFencedError")),
+    ):
         assert counts[what], f"'{what}' has not happened"
 
 
