@@ -23,6 +23,10 @@ class Step(Enum):
         "make sure that only one supervisor starts it"
     )
     FIRST_BATCH = "See the driver's log for the error of its first batch"
+    SEE_HANGS = (
+        "See the warnings in the log of the driver on {host} for the times, and whether that machine lacked memory, or "
+        "had a file system that did not answer, at these times"
+    )
 
     # ---- checkpoints -------------------------------------------------------------------------------------------------
     LATE = (

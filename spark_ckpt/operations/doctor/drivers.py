@@ -99,8 +99,7 @@ def check_coordinator(evidence: Evidence) -> Iterator[Finding]:
         Status.WARNING,
         f"before {iso_time(claims[-1].timestamp_ms)} the driver has killed and replaced it {count(hung, 'time')}, "
         "because it gave no sign of life. No checkpoint is lost by that",
-        f"See the warnings in the log of the driver on {claims[-1].owner.host} for the times, and whether that machine "
-        "lacks memory, or has a file system that does not answer, at these times",
+        Step.SEE_HANGS.say(host=claims[-1].owner.host),
         data=data,
     )
 

@@ -177,6 +177,18 @@ def first_batch(tmp_path: Path) -> None:
     assert only(examined(query.storage), "driver").status is Status.OK
 
 
+def see_hangs(tmp_path: Path) -> None:
+    make_query(tmp_path)
+    owner = Owner(socket.gethostname(), os.getpid(), "token", "query", "run-9")
+    store = FilesystemCompletedCheckpointStore(LocalStorage(tmp_path), owner)
+    store.hung = 1
+    store.recover()
+    store.claim()
+    given(examined(LocalStorage(tmp_path)), Step.SEE_HANGS)
+    goes_on(LocalStorage(tmp_path))
+    assert only(examined(LocalStorage(tmp_path)), "coordinator").status is Status.OK
+
+
 # ---- checkpoints -----------------------------------------------------------------------------------------------------
 
 
@@ -312,6 +324,7 @@ ACTIONS: dict[Step, Callable[[Path], None] | None] = {
     Step.START_AGAIN: start_again,
     Step.FIRST_ERROR: first_error,
     Step.FIRST_BATCH: first_batch,
+    Step.SEE_HANGS: see_hangs,
     Step.LATE: late,
     Step.LONG_CHAINS: long_chains,
     Step.SEE_FAILURES: see_failures,
