@@ -57,7 +57,10 @@ def test_nothing_that_can_be_restored(location: Path) -> None:
 def test_damage_beside_the_newest_checkpoint(location: Path) -> None:
     damage(location, 5)
     done = run("verify", location, "--all")
-    assert (done.status, done.stdout.splitlines()[-1]) == (3, "the newest checkpoint, 7, can be restored")
+    assert (done.status, done.stdout.splitlines()[-1]) == (
+        3,
+        "the query starts from the newest checkpoint, 7, which is whole",
+    )
 
 
 def test_all_checkpoints_are_gone(location: Path) -> None:
