@@ -29,7 +29,6 @@ OTHER_SETTINGS = {
     "spark.sql.streaming.join.stateFormatVersion": "1",
     "spark.sql.streaming.multipleWatermarkPolicy": "max",
     "spark.sql.streaming.stateStore.compression.codec": "zstd",
-    "spark.sql.streaming.stateStore.encodingFormat": "avro",
     "spark.sql.streaming.stateStore.rocksdb.formatVersion": "4",
     "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion": "1",
     "spark.sql.streaming.stateStore.rowChecksum.enabled": "true",
