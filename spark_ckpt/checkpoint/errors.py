@@ -12,6 +12,20 @@ NO_OTHER_IS_WHOLE = (
 )
 """Remedy for damage without an intact checkpoint to go back to."""
 
+NO_WAY_BACK = (
+    "Spark's logs lack the entries for a start after any of them: restore the directories offsets/ and commits/ from a "
+    "copy, or start the query with a new checkpoint location"
+)
+"""Remedy for a version without a checkpoint if no rollback is possible."""
+
+
+def go_back(location: str, checkpoint_id: int) -> str:
+    """Remedy for a version without a checkpoint, given one to go back to."""
+    return (
+        f"Go back to one of them: spark-ckpt rollback {location} --id {checkpoint_id}. To retain more, set "
+        "spark.sql.streaming.stateStore.ckpt.retained"
+    )
+
 
 class StateIdMismatchError(CheckpointError):
     """State id of Spark or of a task that differs from the checkpoint's."""
@@ -58,10 +72,7 @@ class VersionNotFoundError(CheckpointError):
         if checkpoints:
             there = ", ".join(f"{i} (version {found})" for i, found in checkpoints.items())
             there = f"the retained checkpoints are {there}"
-            otherwise = (
-                f"Go back to one of them: spark-ckpt rollback {location} --id {max(checkpoints)}. To retain more, set "
-                "spark.sql.streaming.stateStore.ckpt.retained"
-            )
+            otherwise = go_back(location, max(checkpoints))
         else:
             there = "no checkpoint is retained"
             otherwise = "Restore its directory ckpt/ from a copy, or start the query with a new checkpoint location"

@@ -9,7 +9,7 @@ from functools import cached_property
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.chains import ChainTable, all_entries, files_of
 from spark_ckpt.checkpoint.compose import decompose
-from spark_ckpt.checkpoint.errors import NO_OTHER_IS_WHOLE
+from spark_ckpt.checkpoint.errors import NO_OTHER_IS_WHOLE, NO_WAY_BACK, VersionNotFoundError, go_back
 from spark_ckpt.checkpoint.layout import SHARED, in_location
 from spark_ckpt.checkpoint.statistics import CheckpointStats
 from spark_ckpt.checkpoint.statistics_state import history_of
@@ -23,6 +23,7 @@ from spark_ckpt.errors import (
 )
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.metadata import CheckpointMetadata, loads
+from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.storage import FileInfo, Request, Storage
 
 
@@ -223,6 +224,27 @@ def way_out(storage: Storage, good: CheckpointRecord | None) -> str:
         f"The newest intact checkpoint is {good.id}, of batch {good.batch_id}: restore the file from a backup, or go "
         f"back to it and start the query again: spark-ckpt rollback {storage.location} --id {good.id}"
     )
+
+
+def version_not_found(
+    storage: Storage, version: int, retained: Sequence[CheckpointRecord], hint: str = ""
+) -> VersionNotFoundError:
+    """Error about a version without a checkpoint. The rollback that it names is one that Spark's logs permit.
+
+    Args:
+        storage: storage of the checkpoint location.
+        version: requested version.
+        retained: all retained checkpoints, ascending.
+        hint: remedy that replaces the usual one.
+
+    Raises:
+        StorageError: Spark's logs cannot be listed.
+    """
+    batches = SparkBatches.of(SparkLog(storage))
+    if retained and not hint and batches.started:
+        there = [record.id for record in retained if batches.can_follow(record.batch_id)]
+        hint = go_back(storage.location, there[-1]) if there else NO_WAY_BACK
+    return VersionNotFoundError(storage.location, version, {record.id: record.version for record in retained}, hint)
 
 
 def _damaged(record: CheckpointRecord, path: str, reason: str) -> DamagedCheckpointError:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from spark_ckpt.checkpoint.errors import VersionNotFoundError
-from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint
+from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, version_not_found
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.state_ids import StateIds
 from spark_ckpt.format.keys import SubtaskKey
@@ -68,8 +67,7 @@ class CheckpointCache:
         """
         record = self._job.store.latest_of_version(version)
         if record is None:
-            retained = {known.id: known.version for known in self._job.store.all()}
-            raise VersionNotFoundError(self._job.storage.location, version, retained)
+            raise version_not_found(self._job.storage, version, self._job.store.all())
         state = self._states.get(record.id)
         if state is None:
             state = load_checkpoint(self._job.storage, record, self._job.store.all())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
-from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, read_checkpoint
+from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, read_checkpoint, version_not_found
 from spark_ckpt.checkpoint.registry import SharedStateRegistry
 from spark_ckpt.checkpoint.statistics import CheckpointStats
 from spark_ckpt.clock import Clock, SystemClock
@@ -254,7 +254,7 @@ def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpoin
         raise LogMissingError(storage.describe(LOG), log)
     if not retained and checkpoint_directories(storage):
         hint = f"It has checkpoints of a query that used another store: set {STORE.key} to that store"
-    raise VersionNotFoundError(storage.location, version, {record.id: record.version for record in retained}, hint)
+    raise version_not_found(storage, version, retained, hint)
 
 
 def _check_no_import(storage: Storage) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
-from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
+from spark_ckpt.checkpoint.errors import StateIdMismatchError
+from spark_ckpt.checkpoint.load import version_not_found
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.from_flink.errors import FlinkImportRefusedError
 from spark_ckpt.operations.import_marker import MARKER, ImportMarker, read_marker
@@ -95,7 +96,7 @@ def open_import_location(
     _check_batches(storage, batches, is_repeated)
     record = store.latest_of_version(FIRST + 1)
     if record is None:
-        raise VersionNotFoundError(storage.location, FIRST + 1, {known.id: known.version for known in store.all()})
+        raise version_not_found(storage, FIRST + 1, store.all())
     catalog = open_state(location, record.id)
     offsets, commit = log.offsets(FIRST), log.commit(FIRST)
     if offsets.metadata is None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.chains import ChainTable
-from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
-from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint
+from spark_ckpt.checkpoint.errors import StateIdMismatchError
+from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, version_not_found
 from spark_ckpt.checkpoint.publish import (
     Publisher,
     StateFile,
@@ -244,7 +244,7 @@ def _starting_point(
     version = logs.committed + 1
     record = store.latest_of_version(version)
     if record is None:
-        raise VersionNotFoundError(storage.location, version, {known.id: known.version for known in store.all()})
+        raise version_not_found(storage, version, store.all())
     parent = load_checkpoint(storage, record, store.all())
     assert parent.batch is not None
     ids = logs.commit.state_ids

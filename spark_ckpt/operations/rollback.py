@@ -110,8 +110,8 @@ def roll_back(
         record = _find(storage, store, checkpoint_id)
         if not force:
             check_fenced(storage.location, store)
+        _check_logs(storage, store, record)
         _check_whole(storage, record, progress)
-        _check_logs(storage, record)
         if dry_run:
             plan = _planned(storage, record, _later(store, record), clock)
             return replace(plan, moved=(*plan.moved, *damaged))
@@ -344,16 +344,45 @@ def _check_whole(storage: Storage, record: CheckpointRecord, progress: Progress)
         raise DamagedCheckpointError(damage.path, record.id, damage.reason, None, way_out)
 
 
-def _check_logs(storage: Storage, record: CheckpointRecord) -> None:
+def _check_logs(storage: Storage, store: CompletedCheckpointStore, record: CheckpointRecord) -> None:
     batches, batch = SparkBatches.of(SparkLog(storage)), record.batch_id
     if batches.can_follow(batch):
         return
+    others = [other for other in store.all() if batches.can_follow(other.batch_id)]
+    way_back = (
+        f"Go back to checkpoint {others[-1].id}, of batch {others[-1].batch_id}: "
+        f"spark-ckpt rollback {storage.location} --id {others[-1].id}"
+        if others
+        else "The query can go back to none of its checkpoints: start it with a new checkpoint location"
+    )
     if batch > batches.last_committed:
-        reason = f"Spark has not committed batch {batch} and repeats it at the next start"
-    else:
-        first = batches.started[0] + 1 if batches.started else 0
+        reason = f"Spark has not committed batch {batch} and repeats it at the next start. {way_back}"
+    elif lost := _lost_entries(batches, batch):
         reason = (
-            f"Spark has purged its log entries of batch {batch}. It can go back to batch {first} and later ones; "
-            "spark.sql.streaming.minBatchesToRetain keeps more"
+            f"a start after its batch reads {' and '.join(lost)}, which Spark has not purged and which {_are(lost)} "
+            f"missing. Restore {'it' if len(lost) == 1 else 'them'} from a copy. Without one: {way_back}"
+        )
+    else:
+        reason = (
+            f"Spark has purged its log entries of batch {batch}; spark.sql.streaming.minBatchesToRetain keeps more. "
+            f"{way_back}"
         )
     raise RollbackRefusedError(storage.location, record.id, reason)
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _lost_entries(batches: SparkBatches, batch: int) -> list[str]:
+    """Entries that a start after a batch reads, and that are missing although Spark still has those of earlier batches,
+    or would never purge them: of the last two batches. Spark purges the oldest entries of both logs together."""
+    oldest = min((*batches.started, *batches.committed), default=0)
+    newest = max((*batches.started, *batches.committed), default=0)
+    needed = [(BatchLog.OFFSETS, max(0, batch - 1)), (BatchLog.OFFSETS, batch), (BatchLog.COMMITS, batch)]
+    there = {BatchLog.OFFSETS: batches.started, BatchLog.COMMITS: batches.committed}
+    return [
+        entry_name(log, number)
+        for log, number in dict.fromkeys(needed)
+        if number not in there[log] and (number >= oldest or number >= newest - 1)
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 from dataclasses import replace
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from spark_ckpt.checkpoint.errors import VersionNotFoundError
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.coordinator.messages import Operator
@@ -146,16 +148,68 @@ def test_a_checkpoint_that_is_not_there(query: Query) -> None:
 
 def test_a_batch_that_spark_repeats_anyway(query: Query) -> None:
     query.storage.delete("commits/5")
-    with pytest.raises(RollbackRefusedError, match="has not committed batch 5"):
+    with pytest.raises(RollbackRefusedError, match=r"has not committed batch 5 .* rollback .* --id 6$") as caught:
         back(query, 7)
+    follow(query, str(caught.value))
 
 
 def test_a_batch_that_spark_has_forgotten(query: Query) -> None:
     for batch in range(3):
         query.storage.delete(f"offsets/{batch}")
         query.storage.delete(f"commits/{batch}")
-    with pytest.raises(RollbackRefusedError, match="go back to batch 4 and later"):
+    with pytest.raises(RollbackRefusedError, match=r"has purged its log entries of batch 3; .* --id 7$") as caught:
         back(query, 5)
+    follow(query, str(caught.value))
+
+
+@pytest.mark.parametrize(("lost", "newest"), [("offsets/4", 5), ("offsets/5", 6), ("offsets/2", 7), ("commits/3", 7)])
+def test_an_entry_that_is_lost_was_not_purged(query: Query, lost: str, newest: int) -> None:
+    """What the error names works: another checkpoint, or the entry from a copy."""
+    entry = query.storage.read(lost)
+    query.storage.delete(lost)
+    batch = int(lost.partition("/")[2])
+    refused = batch + 2 if lost.startswith("commits") else batch + 3
+    if refused > 7:
+        refused = 7
+    with pytest.raises(RollbackRefusedError, match=rf"{lost}, which Spark has not purged .* --id {newest}$") as caught:
+        back(query, refused)
+    query.storage.write_atomic(lost, entry)
+    assert back(query, refused, dry_run=True).checkpoint.id == refused
+    query.storage.delete(lost)
+    follow(query, str(caught.value))
+
+
+def test_no_checkpoint_to_go_back_to(query: Query) -> None:
+    for batch in range(5):
+        query.storage.delete(f"offsets/{batch}")
+    with pytest.raises(RollbackRefusedError, match=r"can go back to none of its checkpoints"):
+        back(query, 7)
+
+
+def test_a_missing_version_names_a_rollback_that_is_possible(query: Query) -> None:
+    """Spark repeats batch 4, and the checkpoint of batch 3 is lost. Batch 5, of the newest one, is not committed."""
+    for name in ("commits/5", "offsets/5", "commits/4", f"ckpt/completed/{5:020}.json"):
+        query.storage.delete(name)
+    with pytest.raises(VersionNotFoundError, match=r"version 4 .* are 4 .*, 6 .*, 7 .* --id 4\. ") as caught:
+        query.open()
+    follow(query, str(caught.value))
+
+
+def test_a_missing_version_without_a_rollback_that_is_possible(query: Query) -> None:
+    for name in ("offsets/1", "offsets/2", "commits/2", "commits/3", "commits/5", "offsets/5", "commits/4"):
+        query.storage.delete(name)
+    query.storage.delete(f"ckpt/completed/{5:020}.json")
+    with pytest.raises(VersionNotFoundError, match="Spark's logs lack the entries for a start after any of them"):
+        query._new_driver().trigger(5)
+
+
+def follow(query: Query, advice: str) -> None:
+    """Runs the rollback that an error names, and starts the query."""
+    command = re.search(r"spark-ckpt rollback (\S+) --id ([0-9]+)", advice)
+    assert command is not None
+    assert command[1] == query.storage.location
+    done = back(query, int(command[2]))
+    assert query.restart() == done.checkpoint.batch_id + 1
 
 
 def test_states_that_spark_does_not_count(tmp_path: Path) -> None:

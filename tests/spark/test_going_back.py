@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from spark_ckpt.operations.restore import restore
@@ -13,7 +14,7 @@ from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.savepoint import take_savepoint
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
-from tests.support.checkpoints import CheckpointJudge, committed_batches, log_records
+from tests.support.checkpoints import CheckpointJudge, committed_batches, log_records, numbers
 from tests.support.cli import run
 from tests.support.counts import RunningCount
 from tests.support.formats import mainly_with_ids
@@ -93,3 +94,20 @@ def everything_in(location: Path) -> dict[str, bytes | None]:
     return {
         str(path.relative_to(location)): None if path.is_dir() else path.read_bytes() for path in location.rglob("*")
     }
+
+
+def test_a_second_start_leaves_a_run_its_fence(count: RunningCount) -> None:
+    """Spark looks at the location of a second start in the driver, and refuses it only then."""
+    count.spark.conf.set("spark.sql.streaming.stopActiveRunOnRestart", "false")
+    count.drop(2)
+    first = count.runner.start(count.stream(), count.sink)
+    first.processAllAvailable()
+    roll_back(LocalStorage(count.location), checkpoint_of(count.location, 1), force=True)
+    with pytest.raises(Exception, match=r"already active|CONCURRENT_QUERY"):
+        count.runner.start(count.stream(), count.sink)
+    count.drop(1)
+    with pytest.raises(StreamingQueryException, match="LogFencedError"):
+        first.processAllAvailable()
+    assert numbers(count.location / "offsets") == committed_batches(count.location) == [0, 1]
+    count.drain()
+    count.is_right()
