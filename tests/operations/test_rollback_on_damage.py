@@ -9,7 +9,9 @@ import pytest
 
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, read_metadata, state_of
 from spark_ckpt.clock import SystemClock
+from spark_ckpt.completed import ClaimRecord
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError
+from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.messages import NO_VERSION, Event, Notification, Unreadable
 from spark_ckpt.errors import DamagedCheckpointError
@@ -21,7 +23,7 @@ from spark_ckpt.operations.rollback_fence import GRACE_SECONDS
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.operations.verify_state import check_subtask
 from spark_ckpt.spark_files.errors import LogFencedError
-from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
+from spark_ckpt.spark_files.rollbacks import Rollbacks, begin, finish, marker
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
 from tests.support.clocks import NoClock
@@ -386,6 +388,31 @@ def test_a_run_that_was_rolled_back_takes_back_nothing_itself(query: Query) -> N
         late.trigger(7)
     assert len(query.storage.list("ckpt/completed")) == before
     assert epoch(query) == Rollbacks(1, ())
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+def test_no_query_rolls_back_beside_another_rollback(
+    query: Query, monkeypatch: pytest.MonkeyPatch, is_done: bool
+) -> None:
+    """It has begun since the run started. Its next move may be on its way, and a claim does not stop that one."""
+    late = query._new_driver()
+    late.log_epoch = 0
+    damage(query, 7)
+    claim = FilesystemCompletedCheckpointStore.claim
+
+    def claimed(store: FilesystemCompletedCheckpointStore) -> ClaimRecord:
+        monkeypatch.undo()
+        begun = begin(query.storage, 4)
+        if is_done:
+            finish(query.storage, begun)
+        return claim(store)
+
+    monkeypatch.setattr(FilesystemCompletedCheckpointStore, "claim", claimed)
+    with pytest.raises(LogFencedError):
+        late.trigger(7)
+    assert epoch(query) == Rollbacks(1, () if is_done else (1,))
+    assert query.storage.exists("commits/5")
+    assert query.storage.list("rolled-back") == []
 
 
 def test_the_command_shuts_out_a_driver_whose_newest_record_is_lost(query: Query) -> None:
