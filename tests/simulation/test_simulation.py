@@ -316,7 +316,7 @@ def test_drivers_meet_rollbacks() -> None:
 
 def test_drivers_find_damage_beside_others() -> None:
     counts: Counter[str] = Counter()
-    for seed in range(40):
+    for seed in range(20):
         counts.update(play(seed, DAMAGED).counts)
     for what in (
         *("metadata damaged", "state damaged", "rolled back automatically"),
