@@ -36,7 +36,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-yarn test-random spark-suites spark-suites-local fuzz faults \
+.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-yarn test-random spark-suites spark-suites-local fuzz fuzz-state faults \
 	simulate tiers power-loss soak soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
@@ -135,6 +135,10 @@ spark-suites-local: jar $(INSTALLED)  ## the same with nearly all state on the l
 
 fuzz: prepare  ## random damage to metadata and state streams, judged by Flink; SECONDS= SEED=
 	$(RUN) -m tests.metadata.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
+
+fuzz-state: jar  ## random batches beside loads, evictions and snapshots, compared with a map; SECONDS= SEED=
+	SPARK_CKPT_TEST_SECONDS=$(or $(SECONDS),600) SPARK_CKPT_TEST_SEED=$(or $(SEED),fresh) $(MAVEN) -pl shim \
+		-Dsuites=org.apache.spark.sql.ckpt.backend.LaterStateModelSuite verify
 
 faults: prepare  ## fault table: each fault at each point of a checkpoint, on a running query; with SPARK=4.3 in real-time mode; SEED=
 	$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(FAULTS_ARGS)
