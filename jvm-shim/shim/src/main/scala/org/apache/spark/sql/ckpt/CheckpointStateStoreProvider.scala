@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt
 
 import java.io.OutputStream
 import java.util.UUID
+import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.concurrent.duration.FiniteDuration
 
@@ -77,6 +78,9 @@ class CheckpointStateStoreProvider
   /** Makes the store's directory, by which the `statestore` data source finds a query's partitions. */
   private var directory: SideBySide.Request[Unit] = _
   @volatile private var closed = false
+
+  /** The same, for what must not keep the store alive. */
+  private val unloaded = new AtomicBoolean
 
   /** Cost of the loads since the last batch that counted. */
   private var restored = RestoreCost.Nothing
@@ -408,7 +412,9 @@ class CheckpointStateStoreProvider
       case Notification.Complete if state.backend.version == version - 1 && state.hasCommitted =>
         // This thread serves all queries, and has no time to load.
         if (!state.isPending) state.fold()
-      case Notification.Complete if state.backend.version == version => state.loadRestLater(() => !closed)
+      case Notification.Complete if state.backend.version == version =>
+        val gone = unloaded
+        state.loadRestLater(() => !gone.get())
       case Notification.Aborted if state.isAt(version - 1) => state.forgetAborted()
       case Notification.Ended => release()
       case _ =>
@@ -431,6 +437,7 @@ class CheckpointStateStoreProvider
    */
   override def close(): Unit = {
     closed = true
+    unloaded.set(true)
     StateMemory.remove(this)
     if (bases != null) bases.close()
     if (recent != null) recent.clear()

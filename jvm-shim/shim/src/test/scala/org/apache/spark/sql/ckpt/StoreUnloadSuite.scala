@@ -11,11 +11,17 @@
 package org.apache.spark.sql.ckpt
 
 import java.lang.ref.WeakReference
+import java.util.concurrent.{CountDownLatch, TimeUnit}
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
+import org.apache.spark.sql.ckpt.backend.HashMapStateBackend
+import org.apache.spark.sql.ckpt.executor.{BaseSnapshots, StateFiles}
+import org.apache.spark.sql.ckpt.protocol.BaseDemand
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** Spark unloads a store when its partition goes to another executor, be it with a copy of a task that still runs. */
@@ -83,18 +89,34 @@ class StoreUnloadSuite extends AnyFunSuite {
     }
   }
 
-  test("nothing holds a store that is unloaded, once its task has ended") {
-    withStore() { h =>
-      def used(): WeakReference[CheckpointStateStoreProvider] = {
-        val provider = h.newProvider(partition = 1)
-        unloaded(h, provider).commit()
-        new WeakReference(provider)
-      }
-      val gone = used()
-      h.asTask(batch = 2)
-      eventually(timeout(5.minutes)) {
-        System.gc()
-        assert(gone.get() == null)
+  for (isBaseDue <- Seq(false, true)) {
+    test(s"nothing holds a store that is unloaded, once its task has ended; with a base that waits: $isBaseDue") {
+      val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+      withStore() { h =>
+        val stuck = new StateFiles(new Path(h.location.toUri), new Configuration(), _ => {
+          begun.countDown()
+          end.await()
+        })
+        val first = new BaseSnapshots("a base before", stuck, () => -1L)
+        first.obey(BaseDemand(due = true, required = false), new HashMapStateBackend(1).snapshotBase())
+        assert(begun.await(5, TimeUnit.MINUTES))
+        def used(): WeakReference[CheckpointStateStoreProvider] = {
+          val provider = h.newProvider(partition = 1)
+          h.coordinator.baseDue = isBaseDue
+          unloaded(h, provider).commit()
+          new WeakReference(provider)
+        }
+        try {
+          val gone = used()
+          h.asTask(batch = 2)
+          eventually(timeout(1.minute)) {
+            System.gc()
+            assert(gone.get() == null)
+          }
+        } finally {
+          end.countDown()
+          first.forget()
+        }
       }
     }
   }

@@ -46,8 +46,12 @@ private[backend] final class BaseLookups(segment: StateSegment, keyGroups: KeyGr
 
   private var value = new Array[Byte](256)
   private var length = 0
+  private var placeBytes = 0L
 
   reader.start(segment)
+
+  /** Bytes of memory, estimated during a lookup. */
+  def memoryBytes: Long = placeBytes + window.length + value.length + reader.memoryBytes
 
   /** Value of the key of the last lookup that has found one. It is valid until the next one. */
   def valueBase: AnyRef = value
@@ -75,6 +79,7 @@ private[backend] final class BaseLookups(segment: StateSegment, keyGroups: KeyGr
       case i =>
         reader.placesOf(i, newest).exists { found =>
           places(keyGroup) = found
+          placeBytes += found.memoryBytes
           end = 0
           rows = found
           if (found.rows > 0) {

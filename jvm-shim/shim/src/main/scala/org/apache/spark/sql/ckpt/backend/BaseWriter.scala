@@ -37,8 +37,16 @@ private[ckpt] final class BaseWriter(
   private val spilled = Array.fill(maxParallelism)(mutable.ArrayBuffer.empty[RowPart])
   private val list = new PendingList
 
+  private val block = new BlockBuilder(codec)
+
   /** Bytes of the arrays that hold rows until the next spill. */
   private[backend] def heldBytes: Long = buffer.size
+
+  /** Bytes of memory, estimated while rows are added and written. From any thread. */
+  private[backend] def memoryBytes: Long = {
+    val file = spill
+    heldBytes + list.memoryBytes + block.memoryBytes + (if (file == null) 0L else file.memoryBytes)
+  }
 
   /** Starts a column family; the rows that follow are its rows. */
   def startFamily(name: String, multiValue: Boolean): Unit = {
@@ -100,7 +108,6 @@ private[ckpt] final class BaseWriter(
     endList()
     val parts = spilled
     buffer.parts.foreach(part => parts(part.keyGroup) += part)
-    val block = new BlockBuilder(codec)
     val groups = parts.indices.filter(parts(_).nonEmpty).toArray
     val offsets = new Array[Long](groups.length)
     var written = 0L
@@ -170,6 +177,9 @@ private final class PendingList {
   private var value = new Array[Byte](256)
   private var rows = 0
 
+  /** Bytes of memory. */
+  def memoryBytes: Long = value.length
+
   def isPending: Boolean = key != null && rows > 0
 
   def isOf(base: AnyRef, offset: Long, keyLength: Int): Boolean = isPending && key.length == keyLength &&
@@ -184,10 +194,10 @@ private final class PendingList {
 
   def append(base: AnyRef, offset: Long, rowLength: Int): Unit = {
     val size = length + 4L + rowLength
-    if (size > SegmentFormat.MaxBlockBytes) throw new StateTooLargeException("A list of the state has more than 1 GiB.")
+    if (size > SegmentFormat.maxBlockBytes) throw new StateTooLargeException("A list of the state has more than 1 GiB.")
     if (size > value.length) {
       val wanted = math.max(size, value.length * 2L)
-      value = Arrays.copyOf(value, math.min(SegmentFormat.MaxBlockBytes.toLong, wanted).toInt)
+      value = Arrays.copyOf(value, math.min(SegmentFormat.maxBlockBytes.toLong, wanted).toInt)
     }
     ListCursor.putInt(value, Platform.BYTE_ARRAY_OFFSET.toLong + length, rowLength)
     Platform.copyMemory(base, offset, value, Platform.BYTE_ARRAY_OFFSET.toLong + length + 4, rowLength)

@@ -25,7 +25,7 @@ private[backend] final class BlockBuilder(codec: BlockCodec) {
   import SegmentFormat._
 
   private val checksum = new CRC32C
-  private lazy val order = new HashOrder
+  private var order: HashOrder = _
   private var section: SectionLayout = _
   private var unordered = 0L
   private var packed = new Array[Byte](0)
@@ -35,6 +35,12 @@ private[backend] final class BlockBuilder(codec: BlockCodec) {
   /** The block so far, until `position`. */
   var bytes = new Array[Byte](4096)
   var position = 0
+
+  /** Bytes of memory, estimated while a block is built. From any thread. */
+  def memoryBytes: Long = {
+    val sorting = order
+    bytes.length.toLong + packed.length + (if (sorting == null) 0L else sorting.memoryBytes)
+  }
 
   def start(): Unit = {
     position = HeaderBytes
@@ -61,7 +67,7 @@ private[backend] final class BlockBuilder(codec: BlockCodec) {
     val name = encodedName(family)
     val lengths = (if (sameKeys) 4L else 4L * n) + (if (sameValues) 4L else 4L * n)
     val size = name.length + 5L + lengths + rowBytes
-    if (position + size > MaxBlockBytes) {
+    if (position + size > maxBlockBytes) {
       throw new StateTooLargeException(
         s"Key group $group has more than 1 GiB of state in one partition: raise the number of key groups " +
           "(maxParallelism), or the state of one key is too large.")
@@ -80,8 +86,10 @@ private[backend] final class BlockBuilder(codec: BlockCodec) {
    * Brings the entries of the section, which is complete, into the order of their keys' hashes. Not those of a
    * compressed block, whose rows cannot be looked up, and whose order may help its codec.
    */
-  def orderSection(): Unit =
+  def orderSection(): Unit = {
+    if (order == null) order = new HashOrder
     if (codec != BlockCodec.Uncompressed || !order.sort(bytes, section, position)) unordered += 1
+  }
 
   def putInt(x: Int): Unit = {
     ListCursor.putInt(bytes, Platform.BYTE_ARRAY_OFFSET + position, x)
@@ -172,7 +180,7 @@ private[backend] final class BlockBuilder(codec: BlockCodec) {
   private def reserve(size: Int): Unit = {
     if (position + size > bytes.length) {
       val length = math.max(position + size.toLong, bytes.length * 2L)
-      bytes = Arrays.copyOf(bytes, math.min(MaxBlockBytes.toLong, length).toInt)
+      bytes = Arrays.copyOf(bytes, math.min(maxBlockBytes.toLong, length).toInt)
     }
   }
 }

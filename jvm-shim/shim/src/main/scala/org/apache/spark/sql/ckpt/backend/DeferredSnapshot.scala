@@ -19,7 +19,8 @@ import java.io.OutputStream
  * @param take  takes it, from any thread; not if this was closed before
  * @param ready does before what takes long
  */
-private[ckpt] final class DeferredSnapshot(take: () => BaseSnapshot, ready: () => Unit = () => ())
+private[ckpt] final class DeferredSnapshot(
+    private var take: () => BaseSnapshot, @volatile private var ready: () => Unit = () => ())
     extends BaseSnapshot {
   private var taken: BaseSnapshot = _
   private var closed = false
@@ -47,5 +48,9 @@ private[ckpt] final class DeferredSnapshot(take: () => BaseSnapshot, ready: () =
   override def close(): Unit = synchronized {
     closed = true
     if (taken != null) taken.close()
+    // Whoever still holds this, as a queue may, keeps none of the state.
+    taken = null
+    take = null
+    ready = () => ()
   }
 }

@@ -16,6 +16,9 @@ import java.io.OutputStream
 private[backend] final class DeltaWriter(maxParallelism: Int, codec: BlockCodec) {
   private val writer = new SegmentWriter(maxParallelism, codec)
 
+  /** Bytes of memory, estimated while a delta is written. From any thread. */
+  def memoryBytes: Long = writer.memoryBytes
+
   /** Approximate bytes of the changes of some families, not less than the actual number. O(changes). */
   def size(families: Iterator[HashMapTable]): Long = {
     var size = 0L
@@ -38,5 +41,5 @@ private[backend] final class DeltaWriter(maxParallelism: Int, codec: BlockCodec)
 
   /** @param version the version that the changes lead to */
   def write(families: Iterator[HashMapTable], version: Long, out: OutputStream): SegmentInfo =
-    writer.write(families.flatMap(ChangeSource.of).toArray, isBase = false, version, out)
+    try writer.write(families.flatMap(ChangeSource.of).toArray, isBase = false, version, out) finally writer.trim()
 }

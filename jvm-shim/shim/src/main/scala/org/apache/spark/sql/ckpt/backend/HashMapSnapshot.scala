@@ -16,17 +16,24 @@ import java.util.concurrent.atomic.AtomicBoolean
 /**
  * A consistent view of all tables at one version. Until it is closed, the tables copy each page before its first
  * change.
+ *
+ * @param ends called once it is closed
  */
 private[backend] final class HashMapSnapshot(
     state: StateVersion,
     maxParallelism: Int,
-    families: Array[(String, Boolean, TableSnapshot)],
+    @volatile private var families: Array[(String, Boolean, TableSnapshot)],
     codec: BlockCodec,
-    tier: LocalTier)
+    tier: LocalTier,
+    ends: HashMapSnapshot => Unit = _ => ())
   extends BaseSnapshot {
   import HashMapSnapshot._
 
   private val closed = new AtomicBoolean
+  @volatile private var writing: () => Long = () => 0L
+
+  /** Bytes of memory of its writer, apart from the pages. From any thread. */
+  def memoryBytes: Long = writing()
 
   override def version: Long = state.version
 
@@ -37,24 +44,31 @@ private[backend] final class HashMapSnapshot(
   override def rawBytes: Long = families.iterator.map(_._3.rawBytes).sum
 
   override def write(out: OutputStream): SegmentInfo = {
+    // In this order, or a snapshot that is closed meanwhile would seem to be empty.
+    val all = families
     if (closed.get()) throw new IllegalStateException("The snapshot is closed.")
-    if (families.exists(_._3.hasEvicted)) writeSorted(out) else writeDirectly(out)
+    try {
+      if (all.exists(_._3.hasEvicted)) writeSorted(all, out) else writeDirectly(all, out)
+    } finally writing = () => 0L
   }
 
-  private def writeDirectly(out: OutputStream): SegmentInfo = {
-    val sources = families.collect {
+  private def writeDirectly(all: Array[(String, Boolean, TableSnapshot)], out: OutputStream): SegmentInfo = {
+    val sources = all.collect {
       case (name, multiValue, table) if table.count > 0 =>
         new SnapshotSource(name, multiValue, table): SegmentSource
     }
-    new SegmentWriter(maxParallelism, codec).write(sources, isBase = true, version, out)
+    val writer = new SegmentWriter(maxParallelism, codec)
+    writing = () => writer.memoryBytes
+    writer.write(sources, isBase = true, version, out)
   }
 
   /** By an external sort: it reads each evicted page once, and needs bounded memory. */
-  private def writeSorted(out: OutputStream): SegmentInfo = {
+  private def writeSorted(all: Array[(String, Boolean, TableSnapshot)], out: OutputStream): SegmentInfo = {
     val bufferBytes = math.max(leastBuffer, math.min(rawBytes / 64, MostBuffer))
     val writer = new BaseWriter(maxParallelism, bufferBytes, codec, () => tier.newFile().toFile)
+    writing = () => writer.memoryBytes
     try {
-      families.foreach { case (name, multiValue, table) =>
+      all.foreach { case (name, multiValue, table) =>
         writer.startFamily(name, multiValue)
         val walk = table.walk()
         val cursor = new EntryCursor
@@ -76,7 +90,12 @@ private[backend] final class HashMapSnapshot(
 
   /** Ends the sharing of pages; the snapshot cannot be written afterwards. Idempotent, from any thread. */
   override def close(): Unit = {
-    if (closed.compareAndSet(false, true)) families.foreach(_._3.close())
+    if (closed.compareAndSet(false, true)) {
+      families.foreach(_._3.close())
+      // Whoever still holds this keeps none of the state.
+      families = Array.empty
+      ends(this)
+    }
   }
 }
 

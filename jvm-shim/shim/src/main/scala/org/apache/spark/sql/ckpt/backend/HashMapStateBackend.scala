@@ -11,6 +11,8 @@
 package org.apache.spark.sql.ckpt.backend
 
 import java.io.OutputStream
+import java.util.concurrent.ConcurrentHashMap
+import java.util.concurrent.atomic.AtomicReference
 
 import scala.util.control.NonFatal
 
@@ -55,9 +57,14 @@ final class HashMapStateBackend private[ckpt] (
   private var current: StoreState = Loaded(StateVersion.Zero)
   private var closed = false
 
-  // The last restore that has left rows in its segments.
-  @volatile private var later: PendingRestore = _
-  private lazy val deltas = new DeltaWriter(maxParallelism, codec)
+  // The last restore that has left rows in its segments, until they are known to be loaded.
+  private val later = new AtomicReference[PendingRestore]
+
+  // Null before the first delta.
+  @volatile private var deltaWriter: DeltaWriter = _
+
+  // Those that are not closed yet.
+  private val snapshots = ConcurrentHashMap.newKeySet[HashMapSnapshot]()
 
   private def folded: Long = current.base.version
 
@@ -93,8 +100,9 @@ final class HashMapStateBackend private[ckpt] (
   }
 
   override def commit(stateId: String): Long = {
-    val rest = later
+    val rest = later.get()
     if (rest != null) rest.check()
+    forgetLoaded()
     current = current match {
       case Open(base) => Committed(base, stateId, None)
       case Reopened(base, kept) => Committed(base, stateId, Some(kept))
@@ -110,11 +118,14 @@ final class HashMapStateBackend private[ckpt] (
     case other => other
   }
 
-  override def discard(): Unit = synchronized(current match {
-    case Open(base) => drop(base, None)
-    case Reopened(base, kept) => drop(base, Some(kept))
-    case _ =>
-  })
+  override def discard(): Unit = synchronized {
+    forgetLoaded()
+    current match {
+      case Open(base) => drop(base, None)
+      case Reopened(base, kept) => drop(base, Some(kept))
+      case _ =>
+    }
+  }
 
   override def undoCommit(): Boolean = synchronized(current match {
     case Committed(base, _, kept) =>
@@ -215,8 +226,13 @@ final class HashMapStateBackend private[ckpt] (
   override def rowsRemoved: Long = changed.map(_.buffer.removed).sum
 
   override def memoryBytes: Long = {
-    val all = foldedFamilies.valuesIterator ++ changed
-    all.distinct.map(_.memoryBytes).sum
+    // Families of several batches have the same tables.
+    val all = (foldedFamilies.valuesIterator ++ changed ++ kept).distinct.toSeq
+    var sum = all.map(_.table).distinct.map(_.memoryBytes).sum + all.map(_.changeBytes).sum
+    val writer = deltaWriter
+    if (writer != null) sum += writer.memoryBytes
+    snapshots.forEach(snapshot => sum += snapshot.memoryBytes)
+    sum
   }
 
   override def localBytes: Long = {
@@ -225,7 +241,7 @@ final class HashMapStateBackend private[ckpt] (
   }
 
   override def isBroken: Boolean = {
-    val rest = later
+    val rest = later.get()
     (rest != null && rest.hasFailed) ||
     (tier != null && (foldedFamilies.valuesIterator ++ changed).exists(_.table.isBroken))
   }
@@ -237,6 +253,11 @@ final class HashMapStateBackend private[ckpt] (
   override def close(): Unit = synchronized {
     closed = true
     (foldedFamilies.valuesIterator ++ changed).foreach(_.table.close())
+  }
+
+  private def deltas: DeltaWriter = {
+    if (deltaWriter == null) deltaWriter = new DeltaWriter(maxParallelism, codec)
+    deltaWriter
   }
 
   override def deltaSize: Long = deltas.size(changed)
@@ -256,7 +277,10 @@ final class HashMapStateBackend private[ckpt] (
   private def takeSnapshot(): BaseSnapshot = {
     if (folded < 0 || closed) throw new IllegalStateException("There is no state.")
     val views = foldedFamilies.valuesIterator.map(f => (f.name, f.multiValue, f.table.snapshot()))
-    new HashMapSnapshot(current.base, maxParallelism, views.toArray, codec, tier)
+    val snapshot =
+      new HashMapSnapshot(current.base, maxParallelism, views.toArray, codec, tier, snapshots.remove(_))
+    snapshots.add(snapshot)
+    snapshot
   }
 
   override def restore(
@@ -279,18 +303,27 @@ final class HashMapStateBackend private[ckpt] (
     if (foldedFamilies.size != 1 || foldedFamilies.valuesIterator.exists(_.multiValue)) {
       throw new IllegalStateException("Only the rows of one column family without lists can be loaded later.")
     }
-    later = foldedFamilies.valuesIterator.next().restoreLater(rows, version, segments, byKeyGroup)
+    later.set(foldedFamilies.valuesIterator.next().restoreLater(rows, version, segments, byKeyGroup))
     current = Loaded(StateVersion(version, stateId))
   }
 
   override def isPending: Boolean = {
-    val rest = later
+    val rest = later.get()
     rest != null && rest.isPending
   }
 
   override def loadRest(): Unit = {
-    val rest = later
-    if (rest != null) rest.loadRest()
+    val rest = later.get()
+    if (rest != null) {
+      rest.loadRest()
+      forgetLoaded()
+    }
+  }
+
+  /** Drops a restore whose rows are all loaded, with its buffers. */
+  private def forgetLoaded(): Unit = {
+    val rest = later.get()
+    if (rest != null && !rest.isPending) later.compareAndSet(rest, null)
   }
 
   override def applyDeltas(
@@ -316,7 +349,7 @@ final class HashMapStateBackend private[ckpt] (
 
   private def clear(v: Long, expectedRows: Long): Unit = synchronized {
     setWritable(false)
-    later = null
+    later.set(null)
     droppedFamilies = Map.empty
     // Removes families that a restore brought and the operator has not declared.
     currentFamilies = currentFamilies.filter(!_._2.keyGroups.isInstanceOf[UndeclaredKeyGroups])
@@ -424,6 +457,19 @@ final class HashMapStateBackend private[ckpt] (
   /** Families with changes of the open or committed batch, including those with removals only. */
   private def changed: Iterator[HashMapTable] =
     currentFamilies.valuesIterator ++ droppedFamilies.valuesIterator
+
+  /** Families of a commit that is kept below the batch. */
+  private def kept: Iterator[HashMapTable] = {
+    val changes = current match {
+      case Committed(_, _, replaced) => replaced
+      case Reopened(_, replaced) => Some(replaced)
+      case _ => None
+    }
+    changes.iterator.flatMap {
+      case families: KeptFamilies => families.families.valuesIterator ++ families.dropped.valuesIterator
+      case _ => Iterator.empty
+    }
+  }
 
   /**
    * Drops a batch that does not count. Its task may still run and use the batch's families, so they are retired, not

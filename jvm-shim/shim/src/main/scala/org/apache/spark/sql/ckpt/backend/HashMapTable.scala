@@ -123,7 +123,7 @@ final class HashMapTable private[backend] (
       valueBase: AnyRef,
       valueOffset: Long,
       valueLength: Int): Unit = {
-    RecordPages.checkRecordBytes(keyLength.toLong + valueLength)
+    RecordPages.checkRowBytes(keyLength.toLong + valueLength)
     val entry = entryFor(keyBase, keyOffset, keyLength)
     currentBuffer.put(entry, valueBase, valueOffset, valueLength)
     if (log != null) log.put(entry, valueBase, valueOffset, valueLength)
@@ -168,7 +168,7 @@ final class HashMapTable private[backend] (
 
   override def addToList(rowBase: AnyRef, rowOffset: Long, rowLength: Int): Unit = {
     val needed = listLength + 4L + rowLength
-    RecordPages.checkRecordBytes(needed)
+    RecordPages.checkRowBytes(needed)
     if (needed > list.length) {
       val length = math.min(RecordPages.MaxRecordBytes, math.max(needed, list.length * 2L))
       list = Arrays.copyOf(list, length.toInt)
@@ -401,9 +401,9 @@ final class HashMapTable private[backend] (
     t.endChanges()
   }
 
-  /** Bytes of memory of the table, its index and the batch's writes. */
-  private[backend] def memoryBytes: Long =
-    currentTable.memoryBytes + currentBuffer.memoryBytes + (if (log == null) 0L else log.memoryBytes) + lookupBytes
+  /** Bytes of memory of the batch's reads and writes, without those of the table. */
+  private[backend] def changeBytes: Long =
+    currentBuffer.memoryBytes + (if (log == null) 0L else log.memoryBytes) + lookupBytes + list.length
 
   private def lookupBytes: Long = {
     val (own, readers) = (queue, readersQueue)
@@ -416,6 +416,7 @@ final class HashMapTable private[backend] (
     forgetLookups()
     currentBuffer.reset()
     if (log != null) log.reset()
+    if (list.length > HashMapTable.LargestIdleScratch) list = new Array[Byte](256)
     epoch += 1
   }
 

@@ -30,6 +30,10 @@ private[backend] final class HashOrder {
   private var keyStarts = Array.emptyIntArray
   private var valueStarts = Array.emptyIntArray
 
+  /** Bytes of memory, estimated during a sort. */
+  def memoryBytes: Long =
+    (order.length + sorted.length) * 8L + copy.length + (keyStarts.length + valueStarts.length) * 4L
+
   /**
    * Brings the entries of a section into the order.
    *

@@ -28,8 +28,8 @@ private[backend] final class KeyGroupChanges(table: StateTable) {
   private var active = false
   private var inBases = false
 
-  /** Bytes of memory. */
-  def bytes: Long = index.bytes
+  /** Bytes of memory, estimated during a load. */
+  def bytes: Long = index.bytes + removed.size * KeyGroupChanges.RemovedBytes
 
   /** True while a key group is loaded. */
   def isActive: Boolean = active
@@ -67,4 +67,10 @@ private[backend] final class KeyGroupChanges(table: StateTable) {
   }
 
   private def keyOf(address: Int): Long = address & 0xFFFFFFFFL
+}
+
+private object KeyGroupChanges {
+
+  /** Bytes of a removed key in the map, with its boxed hash. */
+  private final val RemovedBytes = 40L
 }

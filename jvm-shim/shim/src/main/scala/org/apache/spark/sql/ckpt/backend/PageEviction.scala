@@ -172,10 +172,15 @@ private[backend] final class PageEviction(table: StateTable, space: RecordSpace,
     space.evict(chosen, file)
   }
 
+  private def end(last: MemoryAccount): Unit = last.close()
+
   /** Gives up the files. Nothing may be read from evicted pages afterwards, except through snapshots. */
   def close(): Unit = {
     changing = false
-    if (account != null) account.close()
+    val last = account
+    account = null
+    // A snapshot that is still being written keeps memory. Until its end, this object keeps the account open.
+    if (last != null) space.pages.afterSnapshots(last.set(_, 0), () => end(last))
     if (file != null) space.pages.close()
     file = null
   }

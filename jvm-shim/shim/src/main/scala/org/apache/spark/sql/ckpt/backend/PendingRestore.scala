@@ -11,9 +11,12 @@
 package org.apache.spark.sql.ckpt.backend
 
 import java.util.BitSet
+import java.util.concurrent.TimeUnit.MILLISECONDS
 import java.util.concurrent.locks.ReentrantLock
 
 import scala.collection.mutable
+
+import org.apache.spark.TaskContext
 
 /**
  * Part of a table that a restore has left in its segments. The first access to a key loads its row alone
@@ -24,7 +27,7 @@ import scala.collection.mutable
  * batch. It may evict pages, which readers bear anyway.
  *
  * Threads: any. Until everything is loaded, each access to the table holds this lock. It is the last one to take: who
- * holds it waits for nothing but the storage.
+ * holds it waits for nothing but the storage. A load holds it for minutes, so a task that is killed stops waiting.
  *
  * @param table     an empty table
  * @param family    its column family, the only one of the store
@@ -46,13 +49,13 @@ private[backend] final class PendingRestore(
   private val sink = new PlacedRows(table, keyGroups).sink(family)
   private val phases = new LoadPhases(table, () => checkOpen())
 
-  // Null if the base cannot be searched.
-  private val rowLoads =
+  // Null if the base cannot be searched, and once everything is loaded.
+  @volatile private var rowLoads: RowLoads =
     if (keyGroups == null || !RowLoads.areUseful(segments)) null
     else new RowLoads(table, family, keyGroups, rows, newest, segments, phases)
 
-  // Blocks of each key group; null before the first one is wanted.
-  private var blocksOf: mutable.LongMap[mutable.ArrayBuffer[Block]] = _
+  // Blocks of each key group; null before the first one is wanted, and once everything is loaded.
+  @volatile private var blocksOf: mutable.LongMap[mutable.ArrayBuffer[Block]] = _
   private val loaded = new BitSet
 
   // Cost of the key groups that were loaded alone, in rows of a bulk load.
@@ -61,6 +64,17 @@ private[backend] final class PendingRestore(
   @volatile private var done = false
   @volatile private var closed = false
   @volatile private var failure: Throwable = _
+
+  private val blockCount = segments.keyGroups.iterator.map(_.length.toLong).sum
+
+  /** Bytes of memory beside the table, estimated during a load. From any thread. */
+  def memoryBytes: Long =
+    if (done) 0L
+    else {
+      val rows = rowLoads
+      blockCount * (BlockPlaceBytes + (if (blocksOf == null) 0L else BlockBytes)) +
+        (if (rows == null) 0L else rows.memoryBytes) + segments.memoryBytes
+    }
 
   /** True until everything is loaded. */
   def isPending: Boolean = !done
@@ -75,9 +89,11 @@ private[backend] final class PendingRestore(
    * Before an access to a key, or to keys that are not there. Takes the lock until [[leave]].
    *
    * @throws TableRetiredException if the state was given up
+   * @throws org.apache.spark.TaskKilledException if the task is killed while it waits for another thread
+   * @throws InterruptedException if it is killed and interrupted
    */
   def enter(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
-    lock.lock()
+    acquire()
     try {
       if (!done) demanded {
         if (keyGroups == null) loadAll()
@@ -89,6 +105,13 @@ private[backend] final class PendingRestore(
         leave()
         throw e
     }
+  }
+
+  /** No timed wait at first: it fails for an interrupted thread even if the lock is free. */
+  private def acquire(): Unit = if (!lock.tryLock()) {
+    val task = TaskContext.get()
+    // In pieces: a killed task is not always interrupted.
+    while (!lock.tryLock(LookMillis, MILLISECONDS)) if (task != null) task.killTaskIfInterrupted()
   }
 
   def leave(): Unit = {
@@ -125,7 +148,7 @@ private[backend] final class PendingRestore(
     }
 
   private def holding(action: => Unit): Unit = {
-    lock.lock()
+    acquire()
     try action finally leave()
   }
 
@@ -232,6 +255,10 @@ private[backend] final class PendingRestore(
   private def loading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
     changing(segments.reading(wanted)(body))
     if (done) {
+      // Readers may hold this for long.
+      rowLoads = null
+      blocksOf = null
+      loaded.clear()
       table.pending = null
       segments.close()
       segments.loaded(table.count)
@@ -270,6 +297,15 @@ private[backend] object PendingRestore {
 
   /** Least key groups of which one is worth a load of its own. */
   private final val LeastGroups = 4
+
+  /** Time between two looks whether a waiting task was killed. */
+  private final val LookMillis = 100L
+
+  /** Bytes of the place of a block in its segment, and of its key group. */
+  private final val BlockPlaceBytes = 12L
+
+  /** Bytes of a [[Block]] in a list of few. */
+  private final val BlockBytes = 96L
 
   /** A block of a segment, by their positions. */
   private final case class Block(segment: Int, index: Int)

@@ -10,6 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
+import java.lang.invoke.VarHandle
 import java.util.Arrays
 
 import org.apache.spark.unsafe.Platform
@@ -60,6 +61,8 @@ private[backend] final class RecordPages(
   private var snapshotsTaken = 0
   private val liveSnapshots = new IntStack
   private val liveShares = new java.util.ArrayList[SharedPages]
+  private val replaced = new ReplacedPages
+  private var afterShares: Runnable = _
   @volatile private var newestLive = 0
 
   /** Marks of records that died on shared pages in memory. */
@@ -67,6 +70,13 @@ private[backend] final class RecordPages(
 
   /** Bytes of all pages in memory. */
   def bytes: Long = capacity
+
+  /** Bytes of memory that only snapshots keep. From any thread. */
+  def sharedBytes: Long = if (newestLive == 0) 0L else liveSnapshots.synchronized {
+    var sum = replaced.bytes
+    liveShares.forEach(shared => sum += shared.bytes)
+    sum
+  }
 
   /** Bytes of memory for evicted pages. */
   def evictedMemoryBytes: Long = if (evicted == null) 0L else evicted.memoryBytes
@@ -106,7 +116,11 @@ private[backend] final class RecordPages(
     if ((address & WordMask) < FirstOwnWord) pages(address >>> PageShift) else ownPages(ownNumber(address))
 
   /** The record of an address on an evicted page. */
-  def localRecord(address: Int, linkWords: Int): Array[Byte] = evicted.record(address, linkWords)
+  def localRecord(address: Int, linkWords: Int): Array[Byte] = {
+    // The caller has found no page in memory: another thread may have evicted it just now.
+    VarHandle.acquireFence()
+    evicted.record(address, linkWords)
+  }
 
   /** The page of an address, for changing records that a snapshot may hold. It must not be evicted. */
   def writable(address: Int): Array[Byte] =
@@ -118,10 +132,15 @@ private[backend] final class RecordPages(
 
   private def copied(of: Array[Array[Byte]], births: Array[Int], number: Int): Array[Byte] = {
     val copy = of(number).clone()
+    leave(births(number), of(number))
     of(number) = copy
     births(number) = snapshotsTaken
     copy
   }
+
+  /** A page leaves the table; snapshots may still have it. */
+  private def leave(birth: Int, page: Array[Byte]): Unit =
+    if (birth < newestLive) liveSnapshots.synchronized(replaced.add(birth, page.length))
 
   /** True if a live snapshot has the page of an address, a page of several records in memory. */
   def isShared(address: Int): Boolean = (address & WordMask) < FirstOwnWord && isPageShared(address >>> PageShift)
@@ -174,6 +193,7 @@ private[backend] final class RecordPages(
       evicted.freeOwn(number)
     } else {
       capacity -= ownPages(number).length
+      leave(ownBirth(number), ownPages(number))
       ownPages(number) = null
     }
     freeOwn.push(number)
@@ -181,13 +201,16 @@ private[backend] final class RecordPages(
 
   /** Frees a page of several records. Nothing may still refer to it. */
   def free(number: Int): Unit = {
-    // First, so that a reader who finds no marks or no page expects no records.
+    // In this order for a walk in another thread (see RecordWalk): who finds no marks or no page expects no records.
     usedWords(number) = 0
+    VarHandle.releaseFence()
     marks.remove(number)
+    VarHandle.releaseFence()
     if (pages(number) == null) {
       evicted.free(number)
     } else {
       capacity -= pages(number).length
+      leave(birth(number), pages(number))
       pages(number) = null
     }
     if (openPage == number) openPage = -1
@@ -202,6 +225,8 @@ private[backend] final class RecordPages(
     val local = evicted.add(number, page, usedWords(number) << 3)
     // The marks stay here as well: a reader may be on the page in memory.
     if (marks.on(number) != null) evicted.setDead(number, marks.on(number))
+    // A walk that finds no page finds all of it in `evicted`.
+    VarHandle.releaseFence()
     pages(number) = null
     capacity -= page.length
     liveSnapshots.synchronized(liveShares.forEach(_.evicted(number, page, local)))
@@ -212,6 +237,7 @@ private[backend] final class RecordPages(
     val page = ownPages(number)
     makeEvicted(file)
     val local = evicted.addOwn(number, page, length)
+    VarHandle.releaseFence()
     ownPages(number) = null
     capacity -= page.length
     liveSnapshots.synchronized(liveShares.forEach(_.evictedOwn(number, page, local)))
@@ -237,6 +263,7 @@ private[backend] final class RecordPages(
     snapshotsTaken += 1
     liveSnapshots.push(snapshotsTaken)
     newestLive = snapshotsTaken
+    replaced.opened(snapshotsTaken)
     val shared = new SharedPages(this, snapshotsTaken, Arrays.copyOf(pages, pageCount),
       Arrays.copyOf(usedWords, pageCount), marks.copied(), Arrays.copyOf(ownPages, ownCount),
       if (evicted == null) null else evicted.share(pageCount, ownCount))
@@ -248,7 +275,26 @@ private[backend] final class RecordPages(
   private[backend] def unshare(snapshot: Int, shared: SharedPages): Unit = liveSnapshots.synchronized {
     liveSnapshots.remove(snapshot)
     newestLive = liveSnapshots.maximum
+    replaced.closed(snapshot)
     liveShares.remove(shared)
+    if (newestLive == 0 && afterShares != null) {
+      afterShares.run()
+      afterShares = null
+    }
+  }
+
+  /**
+   * The table is given up: its pages live as long as snapshots have them.
+   *
+   * @param keeps takes their bytes; called only if there are snapshots
+   * @param ends  called once there are none
+   */
+  private[backend] def afterSnapshots(keeps: Long => Unit, ends: Runnable): Unit = liveSnapshots.synchronized {
+    if (newestLive == 0) ends.run()
+    else {
+      keeps(capacity + replaced.bytes)
+      afterShares = ends
+    }
   }
 
   /** Walk over the present records. */
@@ -320,13 +366,14 @@ private[backend] object RecordPages {
   /** Records longer than this have a page of their own: at most an eighth of a page is lost at its end. */
   final val OwnPageWords = 1024
 
-  private val NoPages = new Array[Array[Byte]](0)
+  private[backend] val NoPages = new Array[Array[Byte]](0)
+  private[backend] val NoMarks = new Array[Array[Long]](0)
   private val NoBirths = new Array[Int](0)
 
   /** The last page number stays free: addresses -1 and -2 have other meanings in write buffers. */
   final val MaxPages = (1 << (32 - PageShift)) - 1
 
-  /** Longest record in bytes. */
+  /** Longest page of a single record in bytes: a key, its value and room to grow. */
   final val MaxRecordBytes = (1L << 31) - 64
 
   /** Offset in bytes of the record of an address from the start of its page. */
@@ -352,23 +399,33 @@ private[backend] object RecordPages {
     if (word < FirstOwnWord) Platform.BYTE_ARRAY_OFFSET + (word.toLong << 3) else Platform.BYTE_ARRAY_OFFSET
   }
 
-  def checkRecordBytes(bytes: Long): Unit = {
-    if (bytes > MaxRecordBytes) {
-      throw new StateTooLargeException(
-        s"A key with its value takes $bytes bytes; at most $MaxRecordBytes are possible.")
-    }
+  /** Refuses a row that a file has, but no page can hold. */
+  def checkRecordBytes(bytes: Long): Unit = if (bytes > MaxRecordBytes) throw tooLarge(bytes, MaxRecordBytes)
+
+  /** Refuses a row that a batch writes, but no block of a file can hold: the batch could not be committed. */
+  def checkRowBytes(bytes: Long): Unit = {
+    val most = SegmentFormat.maxRowBytes
+    if (bytes > most) throw tooLarge(bytes, most)
   }
+
+  private def tooLarge(bytes: Long, most: Long) = new StateTooLargeException(
+    s"A key with its value, which may be a list, takes $bytes bytes; at most $most are possible: divide the value " +
+      "among several keys.")
 }
 
 /** The pages of one moment, for one snapshot. A page that is evicted meanwhile leaves memory here too. */
 private[backend] final class SharedPages(
     owner: RecordPages,
     id: Int,
-    pages: Array[Array[Byte]],
+    private var pages: Array[Array[Byte]],
     usedWords: Array[Int],
-    marks: Array[Array[Long]],
-    ownPages: Array[Array[Byte]],
+    private var marks: Array[Array[Long]],
+    private var ownPages: Array[Array[Byte]],
     private var local: EvictedPages) {
+
+  /** Bytes of memory beside the pages. */
+  val bytes: Long = pages.length * 8L + ownPages.length * 4L + marks.length * 4L +
+    marks.count(_ != null) * DeadMarks.Words * 8L
 
   private var closed = false
 
@@ -414,6 +471,11 @@ private[backend] final class SharedPages(
     synchronized {
       closed = true
       if (local != null) local.close()
+      // Whoever still holds the snapshot keeps no pages.
+      local = null
+      pages = RecordPages.NoPages
+      marks = RecordPages.NoMarks
+      ownPages = RecordPages.NoPages
     }
   }
 }

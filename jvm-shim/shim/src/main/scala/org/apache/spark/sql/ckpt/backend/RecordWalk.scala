@@ -10,12 +10,21 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
+import java.lang.invoke.VarHandle
+
 import org.apache.spark.unsafe.Platform
 
 /**
  * Walk over a table's live records in the order of memory: of the table itself, which must not change meanwhile, or of
  * a snapshot. Records with a page of their own come last. Evicted pages are read whole, one after another, each into an
  * array of its own.
+ *
+ * Pages may be evicted or freed during the walk, by [[StateTable.shed]] in another thread. The arrays are plain memory,
+ * so both sides have fences, for processors that reorder loads or stores (ARM) and for the compiler. Who frees a page
+ * of dead records sets its used words to 0, then removes its marks, then the page; who evicts one has it in `evicted`
+ * before it removes the page. The walk loads in the opposite order: the marks, then the page, then the used words. So
+ * whoever misses the marks or the page of a freed page sees 0 used words, and whoever misses an evicted page finds it
+ * in the file. A walk that sees 0 used words, but marks or page of before, visits nothing there: all records are dead.
  *
  * @param pages pages by number, null if freed or evicted
  * @param usedWords used words of each page
@@ -77,6 +86,7 @@ private[backend] final class RecordWalk(
     recordOffset = Platform.BYTE_ARRAY_OFFSET
     while (own < ownNumbers && recordPage == null) {
       recordPage = ownPages(own)
+      VarHandle.acquireFence()
       if (recordPage == null) {
         val all = evicted()
         val local = if (all == null) null else all.ownPage(own)
@@ -107,9 +117,10 @@ private[backend] final class RecordWalk(
   private def nextPage(): Boolean = {
     if (number < numbers) number += 1
     if (number < numbers) {
-      // In this order: another thread may evict the page, or free one whose records are all dead.
       dead = if (number < marks.length) marks(number) else null
+      VarHandle.acquireFence()
       current = pages(number)
+      VarHandle.acquireFence()
       used = usedWords(number)
       word = if (number == 0) 1 else 0
       if (current == null && used > 0) {

@@ -122,7 +122,7 @@ private final class BufferedPart(override val family: Int, override val keyGroup
   }
 
   private def startPage(least: Long): Int = {
-    if (least > SegmentFormat.MaxBlockBytes) throw new StateTooLargeException("A row of the state has more than 1 GiB.")
+    if (least > SegmentFormat.maxBlockBytes) throw new StateTooLargeException("A row of the state has more than 1 GiB.")
     if (page.length > 0) {
       // A length that no key has marks the end of the rows, if there is room.
       if (page.length - position >= HeaderBytes) Platform.putInt(page, Platform.BYTE_ARRAY_OFFSET.toLong + position, -1)

@@ -10,10 +10,6 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
-import java.nio.ByteBuffer
-
-import scala.collection.mutable
-
 /**
  * Loads of single rows into the table of a [[PendingRestore]]. The changes by deltas, which are few, are loaded before
  * the first row; other rows come from the base, by [[BaseLookups]].
@@ -38,10 +34,16 @@ private[backend] final class RowLoads(
   private var lacks = true
 
   // The other changes by deltas are in the table.
-  private val removed = mutable.HashSet.empty[ByteBuffer]
+  private val removed = new KeySet
 
   // In rows of a load of everything.
   private var spent = 0L
+
+  /** Bytes of memory, estimated while a row is loaded. */
+  def memoryBytes: Long = {
+    val base = lookups
+    removed.memoryBytes + (if (base == null) 0L else base.memoryBytes)
+  }
 
   /** True before [[loadDeltas]]. */
   def lackDeltas: Boolean = lacks
@@ -51,10 +53,7 @@ private[backend] final class RowLoads(
 
   /** True if the table has the row of a key, or a delta has removed it. */
   def hasLoaded(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean =
-    table.find(hash, keyBase, keyOffset, keyLength) != 0 || isRemoved(keyBase, keyOffset, keyLength)
-
-  private def isRemoved(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean =
-    removed.nonEmpty && removed.contains(ByteBuffer.wrap(Bytes.toArray(keyBase, keyOffset, keyLength)))
+    table.find(hash, keyBase, keyOffset, keyLength) != 0 || removed.contains(hash, keyBase, keyOffset, keyLength)
 
   /** Loads all changes of the base. */
   def loadDeltas(open: Int => StateSegment): Unit = {
@@ -109,13 +108,13 @@ private[backend] final class RowLoads(
         valueBase: AnyRef,
         valueOffset: Long,
         valueLength: Int): Unit = {
-      if (removed.nonEmpty) removed -= ByteBuffer.wrap(Bytes.toArray(keyBase, keyOffset, keyLength))
+      if (removed.nonEmpty) removed.remove(Bytes.hash(keyBase, keyOffset, keyLength), keyBase, keyOffset, keyLength)
       super.take(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
     }
 
     override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
       super.remove(keyBase, keyOffset, keyLength)
-      removed += ByteBuffer.wrap(Bytes.toArray(keyBase, keyOffset, keyLength))
+      removed.add(Bytes.hash(keyBase, keyOffset, keyLength), keyBase, keyOffset, keyLength)
     }
   }
 

@@ -31,6 +31,11 @@ private[backend] final class RowPlaces private (
     keyEnds: Array[Int],
     valueEnds: Array[Int]) {
 
+  /** Bytes of memory. */
+  def memoryBytes: Long =
+    RowPlaces.ObjectBytes + (if (keyEnds == null) 0L else keyEnds.length * 4L) +
+      (if (valueEnds == null) 0L else valueEnds.length * 4L)
+
   /** Position of a key; that of the number of rows is the end of the keys. */
   def keyAt(i: Int): Long = keysAt + (if (keyEnds == null) i * keyLength else before(keyEnds, i))
 
@@ -41,6 +46,7 @@ private[backend] final class RowPlaces private (
 }
 
 private[backend] object RowPlaces {
+  private final val ObjectBytes = 128L
 
   /**
    * Places of the rows of a section.
@@ -78,7 +84,7 @@ private[backend] object RowPlaces {
     while (i < n) {
       if (length(i) < 0) fail(s"a key or value has length ${length(i)}")
       sum += length(i)
-      if (sum > SegmentFormat.MaxBlockBytes) fail("a section is longer than a block")
+      if (sum > SegmentFormat.maxBlockBytes) fail("a section is longer than a block")
       ends(i) = sum.toInt
       i += 1
     }

@@ -20,6 +20,9 @@ private[backend] final class SectionWriter(block: BlockBuilder) {
   private var keyLengths = new Array[Int](64)
   private var valueLengths = new Array[Int](64)
 
+  /** Bytes of memory, estimated while a section is written. */
+  def memoryBytes: Long = (keyLengths.length + valueLengths.length) * 4L
+
   /**
    * Adds a section to the block.
    *

@@ -44,6 +44,15 @@ private[backend] object SegmentFormat {
   /** Largest block, with some room below the limit of arrays. */
   final val MaxBlockBytes = 1 << 30
 
+  /** As [[MaxBlockBytes]]; tests of the limit lower it. */
+  @volatile private[backend] var maxBlockBytes: Int = MaxBlockBytes
+
+  /** Room in a block for all but the key and the value of its only row: header, name of the family, lengths. */
+  private final val RowOverhead = 1 << 17
+
+  /** Most bytes of a key with its value, which have to fit into one block. */
+  def maxRowBytes: Long = maxBlockBytes.toLong - RowOverhead
+
   /** Largest segment in one array. */
   final val MaxInMemoryBytes = 1 << 30
 

@@ -85,6 +85,9 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private var tail = 0L
   private var lastName: String = _
 
+  /** Bytes of memory, estimated during a load. */
+  def memoryBytes: Long = buffer.length.toLong + restored.length
+
   /**
    * Loads the blocks of a segment.
    *
@@ -168,7 +171,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
     val magic = int(start)
     if (magic != Magic) fail(0, f"magic number 0x$magic%08x instead of 0x$Magic%08x")
     val length = int(start + BodyLengthAt)
-    if (length < 0 || length > MaxBlockBytes || length > source.length - blockOffset - HeaderBytes) {
+    if (length < 0 || length > maxBlockBytes || length > source.length - blockOffset - HeaderBytes) {
       fail(BodyLengthAt, s"the block has $length bytes by its header, but the stream has ${source.length}")
     }
     position = fetch(HeaderBytes + length, lastOffset)
@@ -188,7 +191,7 @@ private[backend] final class SegmentReader(sink: SegmentSink, filter: RestoreFil
   private def openBody(codec: BlockCodec, start: Int, length: Int): Unit = codec match {
     case compressor: BlockCompressor =>
       val plain = if (length < PlainLengthBytes) -1 else int(start)
-      if (plain < 0 || plain > MaxBlockBytes) fail(HeaderBytes, s"a compressed body of $plain bytes")
+      if (plain < 0 || plain > maxBlockBytes) fail(HeaderBytes, s"a compressed body of $plain bytes")
       if (restored.length < plain) restored = new Array[Byte](plain)
       val count = compressor.decompress(
         buffer, start + PlainLengthBytes, length - PlainLengthBytes, restored, plain)

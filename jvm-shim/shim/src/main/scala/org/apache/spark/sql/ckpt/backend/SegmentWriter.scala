@@ -31,14 +31,26 @@ private[backend] final class SegmentWriter(
     codec: BlockCodec = BlockCodec.Uncompressed,
     idsAtOnce: Int = 1 << 23,
     leastUniform: Int = UniformRows.LeastEntries) {
-  private val block = new BlockBuilder(codec)
-  private val sections = new SectionWriter(block)
+  private var block = new BlockBuilder(codec)
+  private var sections = new SectionWriter(block)
 
   private var groups: Array[Int] = _
   private var offsets: Array[Long] = _
   private var blocks = 0
   private var written = 0L
   private var entries = 0L
+
+  // Of the entries that are being brought into the order of key groups.
+  private var orderBytes = 0L
+
+  /** Bytes of memory, estimated while a segment is written. From any thread. */
+  def memoryBytes: Long = orderBytes + block.memoryBytes + sections.memoryBytes
+
+  /** Gives up the memory that a large segment has left. */
+  def trim(): Unit = if (memoryBytes > SegmentWriter.LargestIdle) {
+    block = new BlockBuilder(codec)
+    sections = new SectionWriter(block)
+  }
 
   /**
    * Writes a segment with the entries of the sources.
@@ -127,10 +139,14 @@ private[backend] final class SegmentWriter(
       }
       if (sum >= leastUniform) {
         val rows = new UniformRows(counts(s))
-        if (sources(s).gather(first, until, rows)) uniform(s) = rows
+        if (sources(s).gather(first, until, rows)) {
+          uniform(s) = rows
+          orderBytes += rows.memoryBytes
+        }
       }
       if (uniform(s) == null) {
         ids(s) = new Array[Int](sum)
+        orderBytes += sum * 4L
         if (sum > 0) sources(s).fill(first, until, ends(s), ids(s))
       }
       s += 1
@@ -157,5 +173,12 @@ private[backend] final class SegmentWriter(
       }
       group += 1
     }
+    orderBytes = 0
   }
+}
+
+private[backend] object SegmentWriter {
+
+  /** Most bytes of memory between two segments. */
+  final val LargestIdle = 1L << 20
 }

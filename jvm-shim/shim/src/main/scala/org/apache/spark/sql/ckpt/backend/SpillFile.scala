@@ -27,12 +27,15 @@ private[backend] final class SpillFile(file: File) extends Closeable {
   private var columns = new Array[Byte](0)
   private val crc = new CRC32C
 
+  /** Bytes of memory, estimated while a part is added. */
+  def memoryBytes: Long = columns.length
+
   /** Appends a part; returns it for reading. */
   def add(part: RowPart): RowPart = {
     val summary = part.summary
     val keysAt = 8L * summary.rows
     val size = keysAt + summary.keyBytes + summary.valueBytes
-    if (size > SegmentFormat.MaxBlockBytes) {
+    if (size > SegmentFormat.maxBlockBytes) {
       throw new StateTooLargeException(s"Rows of key group ${part.keyGroup} exceed 1 GiB: use a smaller buffer.")
     }
     if (size > columns.length) columns = new Array[Byte](size.toInt)

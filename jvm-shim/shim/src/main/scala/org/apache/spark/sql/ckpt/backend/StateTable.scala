@@ -83,10 +83,16 @@ private[backend] final class StateTable(val access: KeyAccess, expected: Long, t
   /** Bytes of all keys and values. */
   def rawBytes: Long = rawSize
 
-  /** Bytes of memory. */
-  def memoryBytes: Long = pages.bytes + pages.evictedMemoryBytes + pages.marks.bytes + index.bytes + space.bytes +
+  /** Bytes of memory, with what snapshots keep beside the table. */
+  def memoryBytes: Long = pages.bytes + pages.sharedBytes + pages.evictedMemoryBytes + pages.marks.bytes +
+    index.bytes + space.bytes + restoreBytes +
     (if (recordsRead == null) 0L else recordsRead.bytes) + load.bytes +
     (if (chains == null) 0L else chains.bytes) + (if (order == null) 0L else order.bytes)
+
+  private def restoreBytes: Long = {
+    val rest = pending
+    if (rest == null) 0L else rest.memoryBytes
+  }
 
   /** Bytes of evicted pages. */
   def localBytes: Long = pages.localBytes

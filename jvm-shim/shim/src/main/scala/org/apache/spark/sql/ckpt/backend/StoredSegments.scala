@@ -24,6 +24,9 @@ private[ckpt] trait StoredSegments {
    */
   def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit
 
+  /** Bytes of memory of segments that are in no file, until [[close]]. */
+  def memoryBytes: Long = 0
+
   /** For each segment its bytes; 0 if they are unknown. */
   def sizes: IndexedSeq[Long]
 
@@ -40,7 +43,7 @@ private[ckpt] trait StoredSegments {
    */
   def lookingUp(segment: Int)(body: StateSegment => Unit): Unit
 
-  /** Closes what [[lookingUp]] has opened. */
+  /** Closes what [[lookingUp]] has opened. No segment is opened afterwards. */
   def close(): Unit
 
   /** The error for a reader whose rows cannot be loaded. */

@@ -31,6 +31,9 @@ private[backend] final class UniformRows(counts: Array[Int]) {
   private var lengthOfValues = 0
   private var bytes = 0L
 
+  /** Bytes of memory. */
+  def memoryBytes: Long = bytes
+
   def keyLength: Int = lengthOfKeys
 
   def valueLength: Int = lengthOfValues

@@ -65,8 +65,9 @@ private[backend] final class ValueRecords(pages: RecordPages) {
   /** Address of a new record: the list under a cursor, with rows appended and spare room. */
   def writeAppended(list: EntryCursor, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Int = {
     val had = list.valueLength
-    RecordPages.checkRecordBytes(had.toLong + rowsLength)
-    val address = allocate(Bytes.words(had + rowsLength) + (had >>> 4))
+    val words = wordsOf(had, rowsLength)
+    // The spare room of a long list ends at the limit of pages.
+    val address = allocate(math.min(words + (had >>> 4), math.max(words, (RecordPages.MaxRecordBytes >>> 3) - 1)).toInt)
     val page = pages.page(address)
     val offset = RecordPages.offset(address)
     Platform.copyMemory(list.valueBase, list.valueOffset, page, offset + 8, had)
@@ -83,10 +84,13 @@ private[backend] final class ValueRecords(pages: RecordPages) {
     val offset = RecordPages.offset(address)
     val had = Platform.getInt(page, offset + LengthByte)
     val capacity = ((Platform.getLong(page, offset) & ~Kept) >>> 32).toInt
-    val fits = Bytes.words(had + rowsLength) <= capacity
+    val fits = wordsOf(had, rowsLength) <= capacity
     if (fits) extend(page, offset, had, rows, rowsBase, rowsOffset, rowsLength)
     fits
   }
+
+  /** Words of two lengths together, whose sum may be no int. */
+  private def wordsOf(length: Int, more: Int): Long = (length.toLong + more + 7) >>> 3
 
   private def extend(
       page: AnyRef,

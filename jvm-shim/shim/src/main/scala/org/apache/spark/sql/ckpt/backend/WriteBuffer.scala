@@ -196,7 +196,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       keyBase: AnyRef,
       keyOffset: Long,
       keyLength: Int): Int = {
-    RecordPages.checkRecordBytes(keyLength)
+    RecordPages.checkRowBytes(keyLength)
     if (entries == 0 && hint > 8) {
       // The size of the last batch predicts the size of this one. Memory is allocated at the first change, because most
       // stores are idle.
@@ -279,7 +279,7 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
       tailBase: AnyRef,
       tailOffset: Long,
       tailLength: Int): Unit = {
-    RecordPages.checkRecordBytes(length.toLong + tailLength)
+    RecordPages.checkRowBytes(length.toLong + tailLength)
     setLive(entry, values.write(Bytes.words(tailLength), tailBase, tailOffset, tailLength))
     lists = table
     if (listStarts == null) listStarts = new Array[Int](hashes.length)
@@ -288,9 +288,8 @@ private[backend] final class WriteBuffer(access: KeyAccess) {
 
   /** Appends rows to the list of an entry with one. */
   def append(entry: Int, rows: Int, rowsBase: AnyRef, rowsOffset: Long, rowsLength: Int): Unit = {
-    if (isTail(entry)) {
-      RecordPages.checkRecordBytes(rowsLength.toLong + values.length(valueAddress(entry)) - listStarts(entry))
-    }
+    val had = values.length(valueAddress(entry)).toLong
+    RecordPages.checkRowBytes(rowsLength + had - (if (isTail(entry)) listStarts(entry) else 0))
     // In place, the list would grow for an open iterator, too.
     if (saveSeen(entry) || !values.append(valueAddress(entry), rows, rowsBase, rowsOffset, rowsLength)) {
       values.point(valueAddress(entry), cursor)

@@ -16,6 +16,7 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicReference}
 
 import scala.util.control.NonFatal
 
+import org.apache.spark.{TaskContext, TaskKilledException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.{CheckpointFailure, OwnThreads}
 import org.apache.spark.sql.ckpt.backend._
@@ -94,8 +95,9 @@ private[ckpt] class BaseSnapshots(
     protected def isDropped: Boolean = phase.get() eq Dropped
 
     /** An error that is only that of this segment is in its phase, for the coordinator; the thread goes on. */
-    def writeInBackground(): Unit =
-      lane.execute(() => writeOnce().filter(OwnThreads.isOfBrokenJvm).foreach(throw _))
+    private val waiting = new Waiting(() => writeOnce().filter(OwnThreads.isOfBrokenJvm).foreach(throw _))
+
+    def writeInBackground(): Unit = lane.execute(waiting)
 
     /** Writes it, unless writing has begun. Its error, if it fails; that it is dropped is none. */
     private def writeOnce(): Option[Throwable] = if (!begun.compareAndSet(false, true)) None else {
@@ -136,25 +138,33 @@ private[ckpt] class BaseSnapshots(
     /**
      * Waits for it, or writes it if no thread has begun.
      *
-     * @throws InterruptedException if the calling task is killed
+     * @throws TaskKilledException  if the calling task is killed
+     * @throws InterruptedException if it is interrupted, too
      */
     def complete(): Either[Throwable, Unit] = {
       isUrgent = true
       writeOnce().filterNot(NonFatal(_)).foreach(throw _)
-      done.await()
+      awaitDone()
       phase.get() match {
         case Failed(e) => Left(e)
         case _ => Right(())
       }
     }
 
-    /** Deletes it, and prevents writing unless that has begun. */
+    /** In pieces: a task that is killed is not always interrupted, and waits no longer. */
+    private def awaitDone(): Unit = {
+      val task = TaskContext.get()
+      while (!done.await(LookMillis, TimeUnit.MILLISECONDS)) if (task != null) task.killTaskIfInterrupted()
+    }
+
+    /** Deletes it, and prevents writing unless that has begun. The lane, where it may wait long, keeps none of it. */
     def drop(): Unit = {
       delete(phase.getAndSet(Dropped))
       if (begun.compareAndSet(false, true)) {
         done.countDown()
         close()
       }
+      waiting.end()
     }
 
     private def delete(result: Phase): Unit = result match {
@@ -301,6 +311,7 @@ private[ckpt] class BaseSnapshots(
         }
     }
     outcome match {
+      case Left(e: TaskKilledException) => throw e
       case Left(e: StateTooLargeException) => throw new StateTooLargeException(s"$store: ${e.getMessage}")
       case Left(e) =>
         throw new CheckpointFailure("BaseSnapshotError",
@@ -374,8 +385,23 @@ private[ckpt] object BaseSnapshots {
   private lazy val lightLane = OwnThreads.pool("spark-ckpt-merge", most = 1)
   private[executor] val core = new SharedCore(TimeUnit.MILLISECONDS.toNanos(50), TimeUnit.MILLISECONDS.toNanos(500))
 
+  /** Time between two looks whether a waiting task was killed. */
+  private final val LookMillis = 100L
+
   private def laneOf(demand: MergeDemand): ExecutorService =
     if (demand.deltas.map(_.bytes).sum < HeavyBytes) lightLane else heavyLane
+
+  /** What a lane has of a segment that waits: nothing once it was dropped, since that would keep a state alive. */
+  private final class Waiting(begin: () => Unit) extends Runnable {
+    private val action = new AtomicReference(begin)
+
+    override def run(): Unit = {
+      val taken = action.getAndSet(null)
+      if (taken != null) taken()
+    }
+
+    def end(): Unit = action.set(null)
+  }
 
   /** A stream whose writer lets others work from time to time. */
   private final class PassingStream(out: OutputStream, pass: () => Unit) extends FilterOutputStream(out) {

@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt.executor
 
 import scala.util.control.NonFatal
 
+import org.apache.spark.TaskKilledException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.{CheckpointFailure, RestoreCost, StoreUsageFailure}
 import org.apache.spark.sql.ckpt.backend._
@@ -35,6 +36,8 @@ private[ckpt] final class HeldState(
     extends Logging {
 
   @volatile private var held: KeyedStateBackend = _
+
+  // Without its segments, which have the place of each block.
   private var location: StateLocation = _
 
   /** Segments of the last load, if that has left rows in them. */
@@ -84,7 +87,7 @@ private[ckpt] final class HeldState(
   def load(version: Long, found: StateLocation, isLazy: Boolean): RestoreCost = {
     close()
     held = newBackend(KeyGroupNumbering.of(found.factors).maxParallelism)
-    location = found
+    location = found.copy(segments = Nil)
     // Before the rows come, so that each index is built once.
     families.all.foreach(declare)
     if (isLazy && canWait(found)) {
@@ -137,6 +140,7 @@ private[ckpt] final class HeldState(
   /** Loads the rest. If it cannot be read, the state is broken: the load that follows tells why. */
   def loadRest(): Unit = if (isPending) {
     try held.loadRest() catch {
+      case e: TaskKilledException => throw e
       case NonFatal(e) => logWarning(s"rows of $storeId cannot be loaded; all of them are loaded anew", e)
     }
   }
@@ -150,7 +154,13 @@ private[ckpt] final class HeldState(
     if (isPending) LaterLoads.here.add(storeId.toString, held, isWanted)
 
   /** Cost of rows that were loaded later, since the last call. */
-  def takeLaterCost(): RestoreCost = later.fold(RestoreCost.Nothing)(_.takeCost())
+  def takeLaterCost(): RestoreCost = {
+    val isDone = !isPending
+    val cost = later.fold(RestoreCost.Nothing)(_.takeCost())
+    // Its segments have the place of each block.
+    if (isDone) later = None
+    cost
+  }
 
   /** Advances the folded version by deltas, the segments of the location. Fails as [[load]] does. */
   def advance(version: Long, found: StateLocation): RestoreCost =
@@ -160,7 +170,7 @@ private[ckpt] final class HeldState(
       restore: (Seq[StateSegment], RestoreFilter) => Unit): RestoreCost = {
     val start = System.nanoTime()
     moved += 1
-    location = found
+    location = found.copy(segments = Nil)
     val segments = new OpenSegments(found, files, partitions, byKeyGroup)
     try restore(segments.open(), RestoreFilter.range(0, held.maxParallelism - 1)) catch {
       case e: OutOfMemoryError => throw LoadFailures.outOfMemory(storeId, e)

@@ -10,6 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import java.lang.ref.WeakReference
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
 import scala.concurrent.duration._
@@ -29,10 +30,21 @@ import org.apache.spark.sql.ckpt.backend.{KeyedStateBackend, TableRetiredExcepti
 private[executor] final class LaterLoads(wait: FiniteDuration, core: SharedCore) extends Logging {
   private lazy val thread = OwnThreads.timer("spark-ckpt-later-load")
 
-  /** @param isWanted false once the store was unloaded */
-  def add(store: String, backend: KeyedStateBackend, isWanted: () => Boolean): Unit =
-    thread.schedule((() => if (isWanted() && backend.isPending) load(store, backend)): Runnable, wait.toNanos,
-      NANOSECONDS)
+  /**
+   * Loads the rest of a state, unless that is gone by then: while it waits behind others, only its owner keeps it
+   * alive.
+   *
+   * @param isWanted false once the store was unloaded; must not keep the state alive
+   */
+  def add(store: String, backend: KeyedStateBackend, isWanted: () => Boolean): Unit = {
+    val state = new WeakReference(backend)
+    thread.schedule((() => loadIfWanted(store, state, isWanted)): Runnable, wait.toNanos, NANOSECONDS)
+  }
+
+  private def loadIfWanted(store: String, state: WeakReference[KeyedStateBackend], isWanted: () => Boolean): Unit = {
+    val backend = state.get()
+    if (backend != null && isWanted() && backend.isPending) load(store, backend)
+  }
 
   private def load(store: String, backend: KeyedStateBackend): Unit = {
     val turns = new core.Turns(() => false)

@@ -34,7 +34,11 @@ private[executor] final class LaterSegments(
 
   override val keyGroups: IndexedSeq[Array[Int]] = found.segments.map(_.keyGroups).toIndexedSeq
   private val what = s"version $version of $storeId"
-  private val segments = found.segments.toIndexedSeq
+  private val rows = found.rows
+  private val inlineBytes = found.segments.iterator.filter(_.file.isEmpty).map(_.inline.length.toLong).sum
+
+  // None once it is closed: readers may hold this object for longer, and segments inside `_metadata` are memory.
+  @volatile private var location = Option(found)
   private var cost = RestoreCost.Nothing
   private var opened = Set.empty[Int]
 
@@ -42,11 +46,13 @@ private[executor] final class LaterSegments(
   private var kept: OpenSegments = _
   private var keptSegment: StateSegment = _
 
-  override val sizes: IndexedSeq[Long] = segments.map(_.bytes)
+  override def memoryBytes: Long = if (location.isEmpty) 0L else inlineBytes
 
-  override val covers: IndexedSeq[Int] = segments.map(_.covers)
+  override val sizes: IndexedSeq[Long] = found.segments.map(_.bytes).toIndexedSeq
 
-  override val areOrdered: IndexedSeq[Boolean] = segments.map(_.isOrdered)
+  override val covers: IndexedSeq[Int] = found.segments.map(_.covers).toIndexedSeq
+
+  override val areOrdered: IndexedSeq[Boolean] = found.segments.map(_.isOrdered).toIndexedSeq
 
   /** Cost of the loads since the last call. */
   def takeCost(): RestoreCost = synchronized {
@@ -83,10 +89,18 @@ private[executor] final class LaterSegments(
     } finally paid(Seq(segment), System.nanoTime() - start, kept.bytesRead - before)
   }
 
-  override def close(): Unit = if (kept != null) kept.close()
+  override def close(): Unit = {
+    if (kept != null) kept.close()
+    kept = null
+    keptSegment = null
+    location = None
+  }
 
-  private def opening(wanted: Seq[Int]) =
-    new OpenSegments(found.copy(segments = wanted.map(segments)), files, partitions, byKeyGroup = true)
+  private def opening(wanted: Seq[Int]) = {
+    val whole = location.getOrElse(throw new IllegalStateException(s"the segments of $what are closed"))
+    new OpenSegments(
+      whole.copy(segments = wanted.map(whole.segments.toIndexedSeq)), files, partitions, byKeyGroup = true)
+  }
 
   private def orFailure(body: => Unit): Unit =
     try body catch {
@@ -111,6 +125,6 @@ private[executor] final class LaterSegments(
   override def loaded(rows: Long): Unit = {
     logInfo(s"loaded the rest of $what: $rows rows")
     // The batches since then have told a wrong number of rows, and the next ones tell the right one.
-    if (rows != found.rows) logWarning(s"$what has $rows rows, but its checkpoint says ${found.rows}")
+    if (rows != this.rows) logWarning(s"$what has $rows rows, but its checkpoint says ${this.rows}")
   }
 }

@@ -10,6 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.backend
 
+import java.nio.file.Files
+
 /** The suites of the backend again, with nearly all state on the local disk. */
 class EvictedStateModelSuite extends StateModelSuite with EvictedState
 
@@ -49,3 +51,13 @@ class ByKeyGroupSnapshotSuite extends SnapshotSuite with ByKeyGroup
 class ByKeyGroupPendingRestoreSuite extends PendingRestoreSuite with ByKeyGroup
 
 class EvictedByKeyGroupPendingRestoreSuite extends PendingRestoreSuite with EvictedState with ByKeyGroup
+
+class EvictedRowLimitSuite extends RowLimitSuite with EvictedState
+
+/** A budget of some megabytes: pages and their bookkeeping in memory, and pages on the disk. */
+class EvictedMemoryCountSuite extends MemoryCountSuite with EvictedState {
+  private lazy val some = new LocalTier(
+    4L << 20, new MemoryBudget, () => Files.createTempDirectory("evicted").resolve("pages"))
+
+  override protected def tier: LocalTier = some
+}

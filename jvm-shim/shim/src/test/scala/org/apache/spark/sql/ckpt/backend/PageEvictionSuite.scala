@@ -233,6 +233,35 @@ class PageEvictionSuite extends AnyFunSuite with EvictedState {
     t.check()
   }
 
+  test("a walk meets pages that another thread evicts, and frees since all their records are dead") {
+    for (round <- 0 until 8) {
+      val budget = new MemoryBudget
+      val directory = Files.createTempDirectory("evicted")
+      val tier = new LocalTier(
+        8L << 20, budget, () => directory.resolve(UUID.randomUUID().toString), largestPageWords = 256)
+      val t = new Store(tier)
+      t.batch(for (i <- 0 until 8000) t.set(longs(i, i), longs(1, 2, 3, 4, i)))
+      // Beside the snapshot, the records are marked as dead, and their pages stay.
+      val snapshot = t.backend.snapshotBase()
+      t.batch(for (i <- 0 until 8000 if (i / 80 + round) % 5 == 0) t.unset(longs(i, i)))
+      assert(t.family.table.pages.marks.pages > 20 && t.backend.localBytes == 0)
+      t.backend.openForWrite(t.backend.version)
+      val other = budget.open()
+      val shedder = new Thread(() => for (i <- 1 to 20) {
+        other.set((8L << 20) * i / 20, 0)
+        t.backend.shed()
+      })
+      shedder.start()
+      try while (shedder.isAlive) assertSame(contents(t.family), t.model) finally shedder.join()
+      assert(t.backend.localBytes > 0)
+      t.check()
+      snapshot.close()
+      t.backend.discard()
+      t.check()
+      t.backend.close()
+    }
+  }
+
   test("long records leave memory too, and grow in new places") {
     val s = new Store(newTier(1))
     val r = new Random(8)

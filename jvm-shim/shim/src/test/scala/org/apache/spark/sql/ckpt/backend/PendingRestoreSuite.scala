@@ -11,14 +11,18 @@
 package org.apache.spark.sql.ckpt.backend
 
 import java.nio.ByteBuffer
-import java.util.concurrent.{CyclicBarrier, Executors, TimeUnit}
+import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, CyclicBarrier, Executors, TimeUnit}
 import java.util.concurrent.atomic.AtomicReference
 import java.util.zip.CRC32C
 
 import scala.collection.mutable
 import scala.util.Random
 
+import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import org.apache.spark.{TaskContext, TaskKilledException}
 
 /** Restores from bases that cannot be searched. */
 class PendingRestoreSuite extends PendingRestoreTests(isOrdered = false)
@@ -430,6 +434,55 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
       val model = copyOf(chain.model)
       for (i <- 0L until 3000L) model.put(ByteBuffer.wrap(longs(i, i)), ByteBuffer.wrap(longs(i)))
       assertSame(contents(backend.table("default")), model)
+      backend.close()
+    }
+  }
+
+  for (interrupts <- Seq(true, false)) {
+    test(s"a task that is killed does not wait for a load by another thread, interrupted: $interrupts") {
+      val chain = new Chain(rows = 5000, deltas = 1, seed = 15)
+      val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+      val backend = chain.opened(new Stored(chain.segments: _*) {
+        override def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
+          begun.countDown()
+          end.await()
+          super.reading(wanted)(body)
+        }
+      })
+      backend.openForWrite(chain.version)
+      val loading = new Thread(() => backend.loadRest())
+      loading.start()
+      assert(begun.await(5, TimeUnit.MINUTES))
+      val context = TaskContext.empty()
+      val uses = Seq[() => Unit](
+        () => get(backend.table("default"), longs(1, 1)),
+        () => put(backend.table("default"), longs(1, 1), longs(1)),
+        () => backend.reader("default", chain.version).iterator(),
+        () => backend.loadRest())
+      val errors = new ConcurrentLinkedQueue[Throwable]
+      val tasks = uses.map { use =>
+        val task = new Thread(() => {
+          TaskContext.setTaskContext(context)
+          try use() catch { case e: Throwable => errors.add(e) }
+        })
+        task.setDaemon(true)
+        task.start()
+        task
+      }
+      try {
+        eventually(timeout(5.minutes)) {
+          assert(tasks.forall(_.getState.name.contains("WAITING")))
+        }
+        context.markInterrupted("test")
+        if (interrupts) tasks.foreach(_.interrupt())
+        eventually(timeout(1.minute))(assert(errors.size == tasks.size))
+        errors.forEach { e =>
+          assert(e.isInstanceOf[TaskKilledException] || (interrupts && e.isInstanceOf[InterruptedException]))
+        }
+      } finally end.countDown()
+      loading.join()
+      assert(!backend.isBroken)
+      assertSame(contents(backend.table("default")), chain.model)
       backend.close()
     }
   }

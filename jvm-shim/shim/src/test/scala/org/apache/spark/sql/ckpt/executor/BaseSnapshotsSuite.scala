@@ -458,7 +458,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     var found: Option[ReadyBase] = None
     val waiting = new Thread(() => found = written(bases))
     waiting.start()
-    eventually(timeout(5.minutes))(assert(waiting.getState == Thread.State.WAITING))
+    eventually(timeout(5.minutes))(assert(waiting.getState == Thread.State.TIMED_WAITING))
     end.countDown()
     waiting.join()
     assert(found.exists(_.stateId == "a") && times == 1)

@@ -1,0 +1,111 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt
+
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.sql.ckpt.backend.LiveHeap
+import org.apache.spark.sql.ckpt.executor.HeldState
+import org.apache.spark.sql.ckpt.protocol.Notification
+import org.apache.spark.sql.execution.streaming.state.StateStore
+
+/** A store that gives its state up frees what it has told of itself before. */
+class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfterAll {
+  private val Rows = 200000L
+  private val Gone = 60000L
+  private val least = HeldState.leastRowsToWait
+
+  override protected def beforeAll(): Unit = HeldState.leastRowsToWait = 100
+
+  override protected def afterAll(): Unit = HeldState.leastRowsToWait = least
+
+  private def put(h: StoreHarness, store: StateStore, key: Long): Unit = store.put(h.row(key), h.row(key))
+
+  /** A store at version 2, whose last batch has removed keys. */
+  private def withState(body: StoreHarness => Unit): Unit = {
+    val h = new StoreHarness("ackThreshold" -> "64m")
+    try {
+      h.coordinator.factors = Seq(1, 64)
+      h.coordinator.byKeyGroup = true
+      commitTwo(h)
+      body(h)
+    } finally h.close()
+  }
+
+  private def commitTwo(h: StoreHarness): Unit = {
+    val first = h.open(0)
+    (1L to Rows + Gone).foreach(put(h, first, _))
+    first.commit()
+    val second = h.open(1)
+    (Rows + 1 to Rows + Gone).foreach(n => second.remove(h.row(n)))
+    second.commit()
+    // Nothing refers to the stores any more.
+    h.asTask(batch = 2)
+  }
+
+  private def check(of: CheckpointStateStoreProvider, what: String)(free: => Unit): Unit = {
+    val counted = of.memoryBytes
+    val full = liveHeap()
+    free
+    assertCounted(counted, full - liveHeap(), what)
+    assert(of.memoryBytes == 0)
+  }
+
+  test("a state whose run ends") {
+    withState { h =>
+      h.read(2)
+      check(h.provider, "a folded state")(h.notify(Notification.Ended, -1))
+    }
+  }
+
+  /** A batch that has committed; nothing here refers to its store any more. */
+  private def commitHalf(h: StoreHarness): Unit = {
+    val store = h.open(2)
+    (1L to Rows by 2).foreach(put(h, store, _))
+    store.commit()
+    h.asTask(batch = 3)
+  }
+
+  test("a state with a committed batch whose checkpoint was aborted, and whose partition moves to another executor") {
+    withState { h =>
+      commitHalf(h)
+      val counted = h.provider.memoryBytes
+      val full = liveHeap()
+      h.notify(Notification.Aborted, 3)
+      assertCounted(counted - h.provider.memoryBytes, full - liveHeap(), "an aborted batch")
+      check(h.provider, "a partition that moves")(h.notify(Notification.Complete, 10))
+    }
+  }
+
+  /** A store that a restart has opened, and whose first batch was abandoned. */
+  private def restarted(h: StoreHarness, loadsRest: Boolean): CheckpointStateStoreProvider = {
+    val other = h.newProvider()
+    val store = other.getStore(2)
+    assert(store.get(h.row(7), StateStore.DEFAULT_COL_FAMILY_NAME) != null)
+    if (loadsRest) store.iterator().foreach(_ => ())
+    store.abort()
+    h.asTask(batch = 3)
+    other
+  }
+
+  test("a state that is still in its segments, and one that was") {
+    withState { h =>
+      for (loadsRest <- Seq(false, true)) {
+        val other = restarted(h, loadsRest)
+        check(other, s"a restore, with its rest: $loadsRest") {
+          other.notified(Notification(h.job, Notification.Ended, -1))
+        }
+        other.close()
+      }
+    }
+  }
+}
