@@ -37,7 +37,7 @@ unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MOD
 
 .DEFAULT_GOAL := help
 .PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-yarn test-random spark-suites spark-suites-local fuzz fuzz-state faults \
-	simulate tiers power-loss soak soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
+	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -157,6 +157,9 @@ power-loss: $(INSTALLED)  ## recovery from a power loss after each local disk op
 
 soak: prepare  ## main job under random kills on a cluster, state on the local disk; KILLS= SEED= SOAK_ARGS="--memory-budget 40%"
 	$(RUN) -m tests.soak --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED)) $(SOAK_ARGS)
+
+soak-cluster: prepare  ## large state on a cluster under stops, kills and moved partitions; MINUTES= SEED=
+	$(RUN) -m tests.soak.cluster --minutes $(or $(MINUTES),60) $(if $(SEED),--seed $(SEED)) $(SOAK_ARGS)
 
 soak-kafka: prepare  ## main job on Kafka under random kills, of the broker too; KILLS= SEED=
 	$(RUN) -m tests.soak.kafka --kills $(or $(KILLS),20) $(if $(SEED),--seed $(SEED))

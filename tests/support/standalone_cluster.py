@@ -20,16 +20,16 @@ EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
 class StandaloneCluster:
-    """Master and workers with one core and one gigabyte each; executors are child processes of the workers.
+    """Master and workers with one core each; executors are child processes of the workers.
 
     Each worker has its own address: Spark does not start a speculative copy of a task on the task's host.
     """
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, workers: int = 2, memory: str = "1g") -> None:
         self.folder = folder
         self.url = ""
         """URL of the master; empty until the master is up."""
-        self._count = workers
+        self._count, self._memory = workers, memory
         self._daemons: list[subprocess.Popen[bytes]] = []
         self.workers: list[subprocess.Popen[bytes]] = []
 
@@ -65,7 +65,7 @@ class StandaloneCluster:
     def add_worker(self) -> None:
         """Starts one more worker; each running application gets one more executor there."""
         number = len(self.workers)
-        work = ["--cores", "1", "--memory", "1g", "--work-dir", str(self.folder / f"work-{number}"), self.url]
+        work = ["--cores", "1", "--memory", self._memory, "--work-dir", str(self.folder / f"work-{number}"), self.url]
         host = f"127.0.0.{number + 1}"
         self.workers.append(self._start(f"worker-{number}", host, "org.apache.spark.deploy.worker.Worker", *work))
 
