@@ -15,6 +15,7 @@ from benchmarks.demo.session import REPOSITORY
 from tests.soak.cluster.run import ClusterSoak, Scale
 from tests.soak.cluster.slow_threads import SlowThreads
 from tests.support.standalone_cluster import StandaloneCluster
+from tests.support.uncaught import all_caught
 
 FEW = 4
 """Disturbances of the short form: one of each kind."""
@@ -57,6 +58,7 @@ def main() -> int:
         return disturbances < count if count else time.monotonic() - began < seconds
 
     with (
+        all_caught(work / "uncaught"),
         StandaloneCluster(work / "cluster", memory=scale.memory) as cluster,
         SlowThreads(cluster.executors if arguments.short else list),
     ):

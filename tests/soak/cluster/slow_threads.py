@@ -12,7 +12,6 @@ from types import TracebackType
 PREFIX = "spark-ckpt-"
 """Start of the names of threads that write bases and merge deltas; the kernel keeps 15 characters."""
 
-_LOWEST = 19
 _POLL_SECONDS = 0.5
 
 
@@ -45,13 +44,12 @@ class SlowThreads:
 
 
 def slow_down(pid: int) -> int:
-    """Gives the background threads of a JVM the lowest priority; returns their number."""
+    """Lets the background threads of a JVM run only on cores that are idle; returns their number."""
     slowed = 0
     with suppress(FileNotFoundError, ProcessLookupError):  # the JVM has ended
         for task in Path(f"/proc/{pid}/task").iterdir():
             with suppress(FileNotFoundError, ProcessLookupError):  # or the thread has
                 if (task / "comm").read_text().startswith(PREFIX):
-                    # On Linux, the priority of a thread is its own.
-                    os.setpriority(os.PRIO_PROCESS, int(task.name), _LOWEST)
+                    os.sched_setscheduler(int(task.name), os.SCHED_IDLE, os.sched_param(0))
                     slowed += 1
     return slowed
