@@ -33,6 +33,9 @@ public final class UncaughtErrors {
     private static final String LOGGER = OURS + "OwnThreads";
     private static boolean watches = false;
 
+    /** Log4j holds it weakly: without this, a collection before Spark's first line would lose the appender. */
+    private static LoggerContext context;
+
     private UncaughtErrors() {}
 
     /**
@@ -68,7 +71,7 @@ public final class UncaughtErrors {
     }
 
     private static void listen(BiConsumer<String, Throwable> receiver) {
-        LoggerContext context = (LoggerContext) LogManager.getContext(false);
+        context = (LoggerContext) LogManager.getContext(false);
         AbstractAppender appender = new AbstractAppender(LOGGER, null, null, true, Property.EMPTY_ARRAY) {
             @Override
             public void append(LogEvent event) {

@@ -195,8 +195,8 @@ private object CheckpointLogFileManager {
   private[ckpt] def withoutCondition(location: Path): String =
     s"$location: Spark's own file manager writes the query's logs, as this file system creates no file on the " +
       s"condition that there is none (Hadoop ${VersionInfo.getVersion}; S3A does since 3.4.2, unless " +
-      "fs.s3a.create.conditional.enabled is false). An entry takes more requests, and two drivers that run at the same " +
-      "time can both write one. The fence of checkpoints works all the same"
+      "fs.s3a.create.conditional.enabled is false). An entry takes more requests, and two drivers that run at the " +
+      "same time can both write one. The fence of checkpoints works all the same"
 
   private def onSavepoint(location: Path): CheckpointFailure = new CheckpointFailure("SavepointLocationError",
     s"$location is a savepoint, and no query runs on one: 'spark-ckpt restore $location NEW_LOCATION' makes a " +

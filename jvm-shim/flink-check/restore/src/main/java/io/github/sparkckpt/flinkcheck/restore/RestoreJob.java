@@ -30,8 +30,8 @@ import org.apache.flink.util.Collector;
 /**
  * Job that restores the operator {@code uid} and counts each of the {@code keys}, of type {@code key}, once more: for
  * each a JSON array of {@code "counted"}, key, sum, list and map; for each timer that fires, of {@code "EVENT_TIME"} or
- * {@code "PROCESSING_TIME"}, key and timestamp. The last key comes once {@code due} timers of processing time have fired:
- * Flink drops the others at the end of the input.
+ * {@code "PROCESSING_TIME"}, key and timestamp. The last key comes once {@code due} timers of processing time have
+ * fired: Flink drops the others at the end of the input.
  */
 final class RestoreJob {
 

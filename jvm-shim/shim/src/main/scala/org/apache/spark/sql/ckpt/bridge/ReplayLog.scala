@@ -28,7 +28,8 @@ private[bridge] final class ReplayLog {
   /** Records a sent request. */
   def sent(request: Numbered): Unit = request.message.kind match {
     case Trigger.Kind => jobs(request.message.job) = new Job(request)
-    case Ack.Kind | Decline.Kind | TaskFailed.Kind => jobs.get(request.message.job).foreach(_.acks(request.id) = request)
+    case Ack.Kind | Decline.Kind | TaskFailed.Kind =>
+      jobs.get(request.message.job).foreach(_.acks(request.id) = request)
     case Close.Kind => jobs.remove(request.message.job)
     case _ =>
   }
