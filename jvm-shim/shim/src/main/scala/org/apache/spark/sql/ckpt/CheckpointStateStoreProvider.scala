@@ -80,7 +80,7 @@ class CheckpointStateStoreProvider
   @volatile private var closed = false
 
   /** The same, for what must not keep the store alive. */
-  private val unloaded = new AtomicBoolean
+  private val isGone = new AtomicBoolean
 
   /** Cost of the loads since the last batch that counted. */
   private var restored = RestoreCost.Nothing
@@ -413,7 +413,7 @@ class CheckpointStateStoreProvider
         // This thread serves all queries, and has no time to load.
         if (!state.isPending) state.fold()
       case Notification.Complete if state.backend.version == version =>
-        val gone = unloaded
+        val gone = isGone
         state.loadRestLater(() => !gone.get())
       case Notification.Aborted if state.isAt(version - 1) => state.forgetAborted()
       case Notification.Ended => release()
@@ -437,7 +437,7 @@ class CheckpointStateStoreProvider
    */
   override def close(): Unit = {
     closed = true
-    unloaded.set(true)
+    isGone.set(true)
     StateMemory.remove(this)
     if (bases != null) bases.close()
     if (recent != null) recent.clear()
