@@ -24,7 +24,7 @@ import org.apache.logging.log4j.core.config.LoggerConfig;
 import org.apache.logging.log4j.core.config.Property;
 
 /**
- * Finds the errors of our code that nobody has caught, in the JVM of a test: those that reach the JVM's default
+ * Finds uncaught errors of our code in the JVM of a test: those that reach the JVM's default
  * handler, and those that end in {@code OwnThreads}, which logs them.
  */
 public final class UncaughtErrors {

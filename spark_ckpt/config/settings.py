@@ -264,7 +264,7 @@ BRIDGE_SILENCE = Setting[float](
     "bridge.silence",
     "duration",
     120.0,
-    "Time without any sign of life after which the driver kills its side process and starts another one, which goes on "
+    "Time without any sign of life after which the driver kills its side process and starts another, which continues "
     "with the same checkpoints. The process answers the driver every few seconds however long its storages take, so "
     "only one that hangs is silent. Time in which the driver stands still itself does not count. One process serves "
     "the whole application: its own setting counts, or else that of its first query. At least "

@@ -29,7 +29,7 @@ looks for the marker up to 5 s before it writes an entry of Spark's logs there (
 
 @dataclass(frozen=True, slots=True)
 class FencedLogs:
-    """Spark's logs of a location while no driver writes to them. Whoever takes entries out of them needs one, and only
+    """Spark's logs of a location while no driver writes to them. Taking entries out of them needs one, and only
     `fenced_logs` makes it.
 
     Args:

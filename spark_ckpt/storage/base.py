@@ -192,7 +192,7 @@ class Storage(ABC):
         """
 
     def make_durable(self, name: str) -> None:  # noqa: B027  (most storages show durable files only)
-        """Makes an existing file durable, as if it had just been written: whoever created it may have died, or failed,
+        """Makes an existing file durable, as if it had just been written: its creator may have died, or failed,
         between the moment it became visible and that at which it was durable.
 
         Raises:

@@ -63,7 +63,7 @@ class SuiteResult:
         cases: its tests, in the order in which they ended.
         error: why it was aborted.
         unmatched: exclusions that match none of its tests.
-        uncaught: errors of our threads that nobody has caught.
+        uncaught: uncaught errors of our threads.
     """
 
     suite: str
@@ -93,7 +93,7 @@ class SuiteResult:
         """Problems of the suite, one per line."""
         lines = [f"{self.name}: {case.name}: {_first_line(case.error)}" for case in self.failures]
         lines += [f"{self.name}: no test is called like the exclusion {pattern}" for pattern in self.unmatched]
-        lines += [f"{self.name}: nobody has caught {_first_line(error)}" for error in self.uncaught]
+        lines += [f"{self.name}: uncaught {_first_line(error)}" for error in self.uncaught]
         if self.end is not End.COMPLETED:
             lines.append(f"{self.name}: {self.end.value}: {_first_line(self.error)}")
         elif not any(case.providers for case in self.cases):

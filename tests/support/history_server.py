@@ -59,7 +59,7 @@ class HistoryServer:
         return self._log.read_text(errors="replace")
 
     def close(self) -> None:
-        """Kills it. Fails if one of its threads has thrown an error that nobody has caught."""
+        """Kills it. Fails if one of its threads has an uncaught error."""
         for pid in [*descendants(self._process.pid), self._process.pid]:
             kill(pid)
         self._process.wait()

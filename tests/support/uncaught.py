@@ -1,4 +1,4 @@
-"""Errors of our code that nobody has caught, in each Spark driver and executor that a test starts.
+"""Uncaught errors of our code in each Spark driver and executor that a test starts.
 
 A test during which one is lost fails, although neither Spark nor Python sees it.
 
@@ -62,7 +62,7 @@ class UncaughtErrors:
     def check(self) -> None:
         """Asserts that there are none."""
         found = self.take()
-        assert not found, "\n\n".join([f"{len(found)} errors in JVMs that nobody has caught:", *found])
+        assert not found, "\n\n".join([f"{len(found)} uncaught errors in JVMs:", *found])
 
 
 @contextmanager

@@ -20,7 +20,7 @@ import org.scalatest.events._
 
 /**
  * Writes what happens in a run to the file `suites.events`, one JSON object a line, each flushed at once: a JVM that is
- * killed leaves what it has done. Errors of our threads that nobody has caught are among it.
+ * killed leaves what it has done. Uncaught errors of our threads are among it.
  */
 class EventReporter extends Reporter {
   import EventReporter._

@@ -17,8 +17,8 @@ import org.scalatest.Reporter
 import org.scalatest.events._
 
 /**
- * Fails the run of all suites of a JVM if one of its threads has thrown and nobody has caught it. ScalaTest itself does
- * not see such errors. The build names this class to it.
+ * Fails the run of all suites of a JVM on an uncaught error in one of its threads, which ScalaTest itself does not see.
+ * The build names this class to it.
  */
 class UncaughtErrorsReporter extends Reporter {
   UncaughtErrorsReporter.begin()
