@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 from benchmarks.demo.session import REPOSITORY
@@ -60,9 +61,11 @@ def main() -> int:
     with (
         all_caught(work / "uncaught"),
         StandaloneCluster(work / "cluster", memory=scale.memory) as cluster,
-        SlowThreads(cluster.executors if arguments.short else list),
+        SlowThreads(cluster.executors) if arguments.short else nullcontext() as slow,
     ):
-        soak = ClusterSoak(work, cluster, scale, random.Random(arguments.seed), say)
+        soak = ClusterSoak(
+            work, cluster, scale, random.Random(arguments.seed), say, slow.paused if slow else nullcontext
+        )
         try:
             tally = soak.run(goes_on)
         finally:

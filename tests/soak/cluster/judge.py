@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from spark_ckpt.checkpoint.chains import all_entries
 from spark_ckpt.checkpoint.load import read_checkpoint
+from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.storage import LocalStorage
 from tests.soak.cluster.executors import live_heap_bytes, uncaught, unexpected_ends
-from tests.support.invariants import inspect
+from tests.support.invariants import Findings, inspect
 from tests.support.standalone_cluster import StandaloneCluster
 from tests.support.waiting import eventually
 
@@ -77,12 +78,20 @@ def judge_cluster(cluster: StandaloneCluster, driver_log: Path, kills: int) -> l
     return unexpected_ends(logs, kills) + uncaught([*cluster.folder.glob("work-*/*/*/stderr"), driver_log])
 
 
+def _unchanged(storage: LocalStorage) -> tuple[Findings, Sequence[CheckpointRecord]] | None:
+    """Findings and records; none if a checkpoint was completed meanwhile, as the last batch of a run may end late."""
+    records = list_completed(storage).records
+    found = inspect(storage, orphans=True)
+    return (found, records) if list_completed(storage).records == records else None
+
+
 def judge_files(location: Path, max_deltas: int) -> Iterator[str]:
     """What is wrong with the location of a stopped query: damage, a chain or a number of files beyond its bound."""
     storage = LocalStorage(location)
-    found = inspect(storage, orphans=True)
+    seen = eventually(lambda: _unchanged(storage), what=f"{location} stays as it is while it is read")
+    assert seen is not None
+    found, records = seen
     yield from found.violations
-    records = list_completed(storage).records
     if found.violations or not records:
         return
     table = read_checkpoint(storage, records[-1]).table

@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -87,13 +88,21 @@ class ClusterSoak:
         scale: size of the run.
         rng: source of the disturbances.
         say: prints a line.
+        calm: context in which background work of the executors is as quick as it can be.
     """
 
     def __init__(
-        self, work: Path, cluster: StandaloneCluster, scale: Scale, rng: random.Random, say: Callable[[str], None]
+        self,
+        work: Path,
+        cluster: StandaloneCluster,
+        scale: Scale,
+        rng: random.Random,
+        say: Callable[[str], None],
+        calm: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.tally = Tally()
         self._work, self._cluster, self._scale, self._rng, self._say = work, cluster, scale, rng, say
+        self._calm = calm
         queries = work / "queries"
         self._count = LargeCount(queries, scale.rows, scale.keys, scale.width)
         self.queries: Sequence[SoakQuery] = (
@@ -277,11 +286,12 @@ class ClusterSoak:
     def _settle(self) -> None:
         """Compares the live heap with what is counted: while all queries are idle, and after all have stopped."""
         self._stop_all()
-        self._start_all(IDLE)
-        self._await_batches(1)
-        self._compare_heap(sum(map(_counted_bytes, self._running.values())), "with idle queries")
-        self._stop_all()
-        self._compare_heap(0, "after all queries have stopped")
+        with self._calm():
+            self._start_all(IDLE)
+            self._await_batches(1)
+            self._compare_heap(sum(map(_counted_bytes, self._running.values())), "with idle queries")
+            self._stop_all()
+            self._compare_heap(0, "after all queries have stopped")
         self.tally.settled += 1
         self._start_all()
 

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
 PREFIX = "spark-ckpt-"
 """Start of the names of threads that write bases and merge deltas; the kernel keeps 15 characters."""
 
+LOWEST = 19
 _POLL_SECONDS = 0.5
+_LOAD_PRIORITY = 10
+
+_LOAD = """
+import os
+os.nice({priority})
+while os.getppid() == {parent}:
+    for _ in range(1_000_000):
+        pass
+"""
+"""Program that uses idle cores, and ends with its parent."""
 
 
 class SlowThreads:
-    """While entered, the background threads of some JVMs get only what other threads leave of the cores.
+    """While entered, the background threads of some JVMs get a small share of the cores.
+
+    They have the lowest priority, and beside them runs a load that has a higher one, but a lower one than tasks.
 
     Args:
         pids: returns the processes; called again and again, since executors come and go.
@@ -26,8 +42,11 @@ class SlowThreads:
         self._pids = pids
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="slow threads", daemon=True)
+        self._load: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> SlowThreads:
+        program = _LOAD.format(priority=_LOAD_PRIORITY, parent=os.getpid())
+        self._load = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(os.cpu_count() or 1)]
         self._thread.start()
         return self
 
@@ -36,6 +55,22 @@ class SlowThreads:
     ) -> None:
         self._ended.set()
         self._thread.join()
+        for process in self._load:
+            process.kill()
+            process.wait()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leaves idle cores to the background threads in the block, so that their work ends."""
+        self._signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        for process in self._load:
+            process.send_signal(number)
 
     def _run(self) -> None:
         while not self._ended.wait(_POLL_SECONDS):
@@ -44,12 +79,13 @@ class SlowThreads:
 
 
 def slow_down(pid: int) -> int:
-    """Lets the background threads of a JVM run only on cores that are idle; returns their number."""
+    """Gives the background threads of a JVM the lowest priority; returns their number."""
     slowed = 0
     with suppress(FileNotFoundError, ProcessLookupError):  # the JVM has ended
         for task in Path(f"/proc/{pid}/task").iterdir():
             with suppress(FileNotFoundError, ProcessLookupError):  # or the thread has
                 if (task / "comm").read_text().startswith(PREFIX):
-                    os.sched_setscheduler(int(task.name), os.SCHED_IDLE, os.sched_param(0))
+                    # On Linux, the priority of a thread is its own.
+                    os.setpriority(os.PRIO_PROCESS, int(task.name), LOWEST)
                     slowed += 1
     return slowed
