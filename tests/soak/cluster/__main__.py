@@ -32,7 +32,7 @@ LARGE = Scale(
     settle_every=8,
 )
 SHORT = Scale(
-    keys=200_000, rows=20_000, other_rows=10_000, width=600, budget="none", memory="1g", max_deltas=4, settle_every=4
+    keys=200_000, rows=10_000, other_rows=10_000, width=640, budget="none", memory="1g", max_deltas=8, settle_every=4
 )
 
 

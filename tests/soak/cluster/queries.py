@@ -25,6 +25,8 @@ from tests.support.checkpoints import committed_batches
 SCATTER = 2_654_435_761
 """A prime above each number of keys: consecutive values change keys all over the state."""
 
+DIGEST_BYTES = 32
+
 WINDOW_SECONDS = 20
 DELAY_SECONDS = 10
 """Of the watermark. A batch has one second of event time."""
@@ -101,7 +103,7 @@ class LargeCount(SoakQuery):
 
     Args:
         keys: number of keys.
-        width: bytes of a value's text.
+        width: bytes of a value's text, behind its number.
     """
 
     keys: int = 0
@@ -113,8 +115,9 @@ class LargeCount(SoakQuery):
 
     def _frame(self, spark: SparkSession) -> DataFrame:
         key = ((sf.col("value") * SCATTER) % self.keys).alias("key")
-        # A single number in front, so that the largest text is the newest one.
-        text = sf.rpad(sf.format_string("%012d", "value"), self.width, "x")
+        # The number comes first, so that the largest text is the newest one. Digests do not compress.
+        digests = [sf.md5((sf.col("value") + i).cast("string")) for i in range(self.width // DIGEST_BYTES)]
+        text = sf.concat(sf.format_string("%012d", "value"), *digests)
         return (
             self._source(spark)
             .groupBy(key)
