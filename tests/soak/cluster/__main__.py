@@ -58,18 +58,22 @@ def main() -> int:
     def goes_on(disturbances: int) -> bool:
         return disturbances < count if count else time.monotonic() - began < seconds
 
-    with (
-        all_caught(work / "uncaught"),
-        StandaloneCluster(work / "cluster", memory=scale.memory) as cluster,
-        SlowThreads(cluster.executors) if arguments.short else nullcontext() as slow,
-    ):
-        soak = ClusterSoak(
-            work, cluster, scale, random.Random(arguments.seed), say, slow.paused if slow else nullcontext
-        )
-        try:
-            tally = soak.run(goes_on)
-        finally:
-            soak.close()
+    try:
+        with (
+            all_caught(work / "uncaught"),
+            StandaloneCluster(work / "cluster", memory=scale.memory) as cluster,
+            SlowThreads(cluster.executors) if arguments.short else nullcontext() as slow,
+        ):
+            soak = ClusterSoak(
+                work, cluster, scale, random.Random(arguments.seed), say, slow.paused if slow else nullcontext
+            )
+            try:
+                tally = soak.run(goes_on)
+            finally:
+                soak.close()
+    except AssertionError as error:  # an uncaught error, or a query that stands still
+        say(str(error))
+        return 1
     for violation in tally.violations:
         say(violation)
     say(f"{dict(tally.disturbances)}, {tally.kills} kills, in progress at stops: {dict(tally.met)}")
