@@ -120,7 +120,7 @@ from tests.cli.states import state_location
 from tests.metadata.corpus import FLINK, MUTANTS, VECTORS
 from tests.metadata.handles import checkpoint, everywhere
 from tests.metadata.strategies import checkpoints
-from tests.metadata.streams.corpus import backend, flink_job, job, lay_out
+from tests.metadata.streams.corpus import backend, flink_job, job, lay_out, with_unknown_class, with_unknown_end
 from tests.support.cli import run
 from tests.support.locations import OWNER, make_location
 
@@ -343,10 +343,11 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     }
     flink = flink_job(directory / "flink")
     moved = ("--map", f"oracle://ckpt={flink.parent}")
+    unnamed = with_unknown_end(with_unknown_class(backend("unknown-full"), directory / "unnamed"))
     named = m.CheckpointMetadata(1, (), (replace(_keyed_operator(), name="Counts", uid="counts"),))
     m.dump(named, directory / "named" / "_metadata", 5)
     commands |= {
-        "flink_state": [(flink, *moved), (directory / "named",)],
+        "flink_state": [(flink, *moved), (directory / "named",), (unnamed.directory,)],
         "flink_read": [(flink, *moved, "--variable", "sum")],
         "flink_export": [
             (flink, *moved, "--variable", "sum", f"--to-{form}", next(new)) for form in ("parquet", "delta")

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import socket
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.completed import Owner
 from spark_ckpt.operations.doctor import Finding, Report, examine
-from spark_ckpt.storage import Storage
-from tests.support.locations import FIRST_COMPLETED_MS
+from spark_ckpt.storage import CreateResult, LocalStorage, Storage
+from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
+from tests.support.locations import FIRST_COMPLETED_MS, KEY, LocationBuilder, make_batch, store_state
+
+ALIVE = Owner(socket.gethostname(), os.getpid(), "token", "query-1", "run-1")
+ENDED = Owner(socket.gethostname(), 2**22 + 1, "token", "query-1", "run-1")
+LAST_MS = FIRST_COMPLETED_MS + 3 * 60_000
+"""Time of the newest checkpoint of `location`, in milliseconds since 1970 UTC."""
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+LOST = "ckpt/shared/delta-10571057105710571057105710571057"
+"""A state file of no checkpoint."""
 
 
 @dataclass
@@ -39,3 +56,31 @@ def only(report: Report, name: str) -> Finding:
     """The only finding of a check."""
     (finding,) = [finding for finding in report.findings if finding.name == name]
     return finding
+
+
+def long_chain(version: int, deltas: int) -> Chain:
+    """Chain of a base and of so many deltas."""
+    groups = np.array([0], np.uint32)
+    entry = ChainEntry(True, version - deltas, groups, np.array([0]), 1000, None, 1000, b"b" * 1000)
+    later = [
+        ChainEntry(False, at, groups, np.array([0]), 40, None, 40, b"d" * 40)
+        for at in range(version - deltas + 1, version + 1)
+    ]
+    return Chain("00000000-0000-0000-0000-000000000001", 1, (entry, *later))
+
+
+def location(directory: Path, owner: Owner, deltas: int = 1) -> LocalStorage:
+    """Location with four checkpoints, a minute apart."""
+    storage = LocalStorage(directory)
+    builder = LocationBuilder(storage, owner)
+    for number in range(4):
+        batch = make_batch(number + 100)
+        chains = [long_chain(batch.version, deltas), Chain("00000000-0000-0000-0000-000000000002", 0)]
+        batch = replace(batch, stores=(store_state(KEY, "stateStoreSave", chains, 2),))
+        builder.complete(batch, {KEY: chains}, timestamp_ms=FIRST_COMPLETED_MS + 60_000 * number, statistics=True)
+    return storage
+
+
+def refusing(storage: LocalStorage, name: str, data: bytes) -> CreateResult:
+    """`create_exclusive` of a storage that has none."""
+    raise ExclusiveCreateUnsupportedError(storage.location, "no hard links")

@@ -25,10 +25,7 @@ from spark_ckpt.operations.verify import Remedy, verify
 from spark_ckpt.spark_files import rollbacks
 from spark_ckpt.storage import LocalStorage
 from tests.operations.damaged import change, newest_entry
-from tests.operations.doctor.examined import examined, only
-from tests.operations.doctor.test_checkpoints import ALIVE, ENDED, LAST_MS, location
-from tests.operations.doctor.test_environment import ROCKSDB, refusing
-from tests.operations.doctor.test_files import LOST
+from tests.operations.doctor.examined import ALIVE, ENDED, LAST_MS, LOST, ROCKSDB, examined, location, only, refusing
 from tests.storage.faulty import FaultyStorage
 from tests.support.cli import run
 from tests.support.driver import Driver, faulty_environment

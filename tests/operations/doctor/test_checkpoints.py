@@ -1,48 +1,15 @@
 from __future__ import annotations
 
-import os
-import socket
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
 from spark_ckpt.completed import Owner
 from spark_ckpt.coordinator.messages import Decline, Task
 from spark_ckpt.operations.doctor import Status
 from spark_ckpt.storage import LocalStorage
-from tests.operations.doctor.examined import examined, only
+from tests.operations.doctor.examined import ALIVE, ENDED, LAST_MS, examined, location, only
 from tests.support.driver import Driver, faulty_environment
-from tests.support.locations import FIRST_COMPLETED_MS, KEY, LocationBuilder, make_batch, store_state
-
-ALIVE = Owner(socket.gethostname(), os.getpid(), "token", "query-1", "run-1")
-ENDED = Owner(socket.gethostname(), 2**22 + 1, "token", "query-1", "run-1")
-LAST_MS = FIRST_COMPLETED_MS + 3 * 60_000
-
-
-def long_chain(version: int, deltas: int) -> Chain:
-    """Chain of a base and of so many deltas."""
-    groups = np.array([0], np.uint32)
-    entry = ChainEntry(True, version - deltas, groups, np.array([0]), 1000, None, 1000, b"b" * 1000)
-    later = [
-        ChainEntry(False, at, groups, np.array([0]), 40, None, 40, b"d" * 40)
-        for at in range(version - deltas + 1, version + 1)
-    ]
-    return Chain("00000000-0000-0000-0000-000000000001", 1, (entry, *later))
-
-
-def location(directory: Path, owner: Owner, deltas: int = 1) -> LocalStorage:
-    """Location with four checkpoints, a minute apart."""
-    storage = LocalStorage(directory)
-    builder = LocationBuilder(storage, owner)
-    for number in range(4):
-        batch = make_batch(number + 100)
-        chains = [long_chain(batch.version, deltas), Chain("00000000-0000-0000-0000-000000000002", 0)]
-        batch = replace(batch, stores=(store_state(KEY, "stateStoreSave", chains, 2),))
-        builder.complete(batch, {KEY: chains}, timestamp_ms=FIRST_COMPLETED_MS + 60_000 * number, statistics=True)
-    return storage
 
 
 @pytest.mark.parametrize(

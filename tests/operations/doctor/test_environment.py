@@ -13,16 +13,13 @@ from spark_ckpt.errors import UnsupportedFormatError
 from spark_ckpt.operations.doctor import Status, Verdict
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
-from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from tests.golden.locations import golden_locations
-from tests.operations.doctor.examined import examined, only
+from tests.operations.doctor.examined import ROCKSDB, examined, only, refusing
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.locations import FIRST_COMPLETED_MS, make_location
 from tests.support.memory_storage import memory_storage
 from tests.support.queries import make_query
 from tests.support.waiting import PATIENCE
-
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @pytest.fixture
@@ -127,10 +124,6 @@ def test_the_probe_of_a_location_without_files_of_ours(tmp_path: Path) -> None:
 def replacing(storage: LocalStorage, name: str, data: bytes) -> CreateResult:
     storage.write_atomic(name, data)
     return CreateResult(CreateOutcome.WON)
-
-
-def refusing(storage: LocalStorage, name: str, data: bytes) -> CreateResult:
-    raise ExclusiveCreateUnsupportedError(storage.location, "no hard links")
 
 
 class LooksFirst(LocalStorage):

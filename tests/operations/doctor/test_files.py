@@ -10,11 +10,9 @@ from spark_ckpt.operations.doctor import Status, Verdict
 from spark_ckpt.operations.import_marker import MARKER, ImportMarker
 from spark_ckpt.spark_files import rollbacks
 from spark_ckpt.storage import LocalStorage
-from tests.operations.doctor.examined import examined, only
+from tests.operations.doctor.examined import LOST, examined, only
 from tests.support.queries import make_query
 from tests.support.stopped_query import OFFSETS, StoppedQuery
-
-LOST = "ckpt/shared/delta-10571057105710571057105710571057"
 
 
 @pytest.fixture
