@@ -151,7 +151,9 @@ ACKS: dict[str, Mutation] = {
     "late ack ends the next checkpoint": Mutation(
         _late_acks_name_the_checkpoint, NOT_THERE, replace(KILLED, incidents=30, batches=12, twice=0.5)
     ),
-    "base beside what it stands for": Mutation(_chain_without_its_base, "a base in the middle", MANY_BASES),
+    "base beside what it stands for": Mutation(
+        _chain_without_its_base, "a base in the middle|a base is not used", MANY_BASES
+    ),
     "bases of old versions ignored": Mutation(
         replaced(StateIds, "hold", nothing), "a base is not used that was [0-9]+ versions old", SLOW
     ),

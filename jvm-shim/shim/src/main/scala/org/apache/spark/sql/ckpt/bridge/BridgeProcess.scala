@@ -91,7 +91,7 @@ private[bridge] final class BridgeProcess(
   /** Last lines of the process's log, for an error message. */
   def lastWords: String = {
     // The pipe may still hold lines written just before the end.
-    logReader.join(1000)
+    logReader.join(LastWordsMillis)
     lastLines.synchronized(lastLines.asScala.mkString("\n"))
   }
 
@@ -216,6 +216,9 @@ private[bridge] object BridgeProcess {
   /** The process cuts its own lines to a quarter of this (`LONGEST_LINE` in `spark_ckpt/bridge/log.py`). */
   private val LongestLine = 64 << 10
   private val MaxBatchBytes = 64L << 20
+
+  /** Longest wait for the rest of the log of a process that has ended: a busy machine may be slow to read it. */
+  private val LastWordsMillis = 10000L
   private val Stop = Numbered(Long.MinValue, Message("stop", "{}"))
 
   /** Runs an action, and then another, whatever the first one throws. */
