@@ -91,7 +91,7 @@ private[bridge] final class BridgeProcess(
   /** Last lines of the process's log, for an error message. */
   def lastWords: String = {
     // The pipe may still hold lines written just before the end.
-    logReader.join(LastWordsMillis)
+    logReader.join(1000)
     lastLines.synchronized(lastLines.asScala.mkString("\n"))
   }
 
@@ -148,8 +148,9 @@ private[bridge] final class BridgeProcess(
 
   private def readMessages(): Unit = closing(onEnd(this))(closing(writer.interrupt()) {
     var isAtEnd = false
-    // Nobody reads more of its output: it must not live on beside a successor.
-    closing(if (!isAtEnd) process.destroy()) {
+    // No more of its output is read, so it must not live on beside a successor. Unlike the process's own method, that of
+    // its handle closes no streams: its last words may be unread.
+    closing(if (!isAtEnd) process.toHandle.destroy()) {
       try {
         readToEnd()
         isAtEnd = true
@@ -216,9 +217,6 @@ private[bridge] object BridgeProcess {
   /** The process cuts its own lines to a quarter of this (`LONGEST_LINE` in `spark_ckpt/bridge/log.py`). */
   private val LongestLine = 64 << 10
   private val MaxBatchBytes = 64L << 20
-
-  /** Longest wait for the rest of the log of a process that has ended: a busy machine may be slow to read it. */
-  private val LastWordsMillis = 10000L
   private val Stop = Numbered(Long.MinValue, Message("stop", "{}"))
 
   /** Runs an action, and then another, whatever the first one throws. */
