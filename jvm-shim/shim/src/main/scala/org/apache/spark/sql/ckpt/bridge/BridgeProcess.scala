@@ -148,8 +148,8 @@ private[bridge] final class BridgeProcess(
 
   private def readMessages(): Unit = closing(onEnd(this))(closing(writer.interrupt()) {
     var isAtEnd = false
-    // No more of its output is read, so it must not live on beside a successor. Unlike the process's own method, that of
-    // its handle closes no streams: its last words may be unread.
+    // No more of its output is read, so it must not live on beside a successor. `Process.destroy` closes the streams,
+    // with last words unread; the handle's method does not.
     closing(if (!isAtEnd) process.toHandle.destroy()) {
       try {
         readToEnd()
