@@ -110,5 +110,13 @@ DAMAGED = Profile(
 )
 """Checkpoints are damaged, and starts roll back, whatever other drivers live."""
 
+DAMAGED_OFTEN = replace(
+    DAMAGED,
+    faults=Faults(pause=0.9),
+    weights={**DAMAGED.weights, "damage a checkpoint": 6, "start driver": 4},
+    settings={**DAMAGED.settings, "retained": "3"},
+)
+"""Starts often roll back to the checkpoint that a live driver drops next."""
+
 ROLLED_BACK_FAR = replace(ROLLED_BACK, settings={"retained": "2"}, faults=Faults(pause=0.9))
 """Rollbacks often go back to the checkpoint that a live driver drops next."""

@@ -14,9 +14,10 @@ from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import Storage
 from tests.simulation import rollbacks
 from tests.simulation.mutation import NOT_THERE, Mutation, nothing, replaced
-from tests.simulation.mutation_worlds import DAMAGED, ROLLED_BACK, ROLLED_BACK_FAR
+from tests.simulation.mutation_worlds import DAMAGED, DAMAGED_OFTEN, ROLLED_BACK, ROLLED_BACK_FAR
 
 NO_HISTORY = "does not continue batch|with other offsets than those in the log"
+AFTER_A_CLAIM = "is completed by .* after the claim of"
 NO_MARKER = "no marker of a rollback keeps drivers out"
 
 
@@ -48,6 +49,9 @@ ROLLBACKS: dict[str, Mutation] = {
         replaced(rollbacks, "OF_RUN", False), NO_HISTORY, ROLLED_BACK
     ),
     "automatic rollback without a marker": Mutation(replaced(rollback, "fenced_logs", _unfenced), NO_MARKER, DAMAGED),
+    "checkpoint of an automatic rollback not published again": Mutation(
+        replaced(rollback, "publish_again", nothing), AFTER_A_CLAIM, DAMAGED_OFTEN
+    ),
     "automatic rollback, and Spark's logs without a fence": Mutation(
         replaced(rollbacks.FencedLogs, "_check", nothing), NO_HISTORY, DAMAGED
     ),

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.format.key_groups import MAX_PARALLELISM_LIMIT
+from tests.simulation.damages import DAMAGE
 from tests.simulation.faults import Faults
 from tests.simulation.model import Query
+from tests.simulation.rollbacks import ROLL_BACK
 
 INCIDENTS = (
     "kill side process",
@@ -154,7 +156,19 @@ class Profile:
                 drawn = replace(drawn, slow=8)
         if drawn.executors == 1 and drawn.parallelism > 1:
             drawn = replace(drawn, local_disk=0.05)
+        if drawn.executors == 2 and store != "standalone" and cleanup == "retain" and not real_time:
+            drawn = drawn._with_rollbacks()
         return drawn
+
+    def _with_rollbacks(self) -> Profile:
+        """With damages to checkpoints, and rollbacks by a person, or by drivers that find such damage."""
+        weights = {**self.weights, DAMAGE: 6.0}
+        if self.is_remote:
+            # Without rename, the fence holds against stalls that are shorter than a rollback's wait.
+            weights.pop("freeze driver")
+        if self.parallelism > 1:
+            return replace(self, weights=weights, settings={**self.settings, "onDamage": "rollBack"})
+        return replace(self, weights={**weights, ROLL_BACK: 6.0})
 
     def all_settings(self) -> dict[str, str]:
         """Settings of the coordinator with those of the store, without their prefix."""

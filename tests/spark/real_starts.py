@@ -116,7 +116,7 @@ class Restarts:
         try:
             rows = self.run(restored)
         except (PySparkException, Py4JJavaError) as e:
-            self.error = str(e)
+            self.error = _summary(str(e))
             return FAILS
         before = {batch: kept for batch, kept in self._truth.items() if batch < min(rows, default=0)}
         # Sinks tell queries apart by their ids.
@@ -137,3 +137,10 @@ class Restarts:
         """Settings of the newest batch."""
         log = SparkLog(LocalStorage(location or self.location))
         return dict(log.offsets(log.batches(BatchLog.OFFSETS)[-1]).conf)
+
+
+def _summary(error: str) -> str:
+    """First line of an error, and its deepest cause."""
+    lines = error.splitlines() or [error]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return " | ".join(line[:500] for line in (lines[0], *causes[-1:]))
