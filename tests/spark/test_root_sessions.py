@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spark_ckpt.operations.verify import verify
+from spark_ckpt.storage import LocalStorage
 from tests.support.waiting import eventually
 
 MORE_BATCHES = 3
@@ -33,7 +35,7 @@ def other_root(shared_spark: SparkSession) -> Iterator[SparkSession]:
         query.stop()
 
 
-def start(spark: SparkSession, location: Path) -> StreamingQuery:
+def start(spark: SparkSession, location: Path | str) -> StreamingQuery:
     numbers = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20).load()
     counts = numbers.groupBy((sf.col("value") % 5).alias("key")).count()
     return counts.writeStream.outputMode("update").format("noop").option("checkpointLocation", str(location)).start()
@@ -59,6 +61,21 @@ def test_queries_of_two_root_sessions_run_side_by_side(
         eventually(lambda query=query, wanted=wanted: batches(query) >= wanted)  # type: ignore[misc]
     assert first.isActive
     assert second.isActive
+
+
+def test_each_location_is_reached_by_the_settings_of_its_session(
+    spark: SparkSession, other_root: SparkSession, tmp_path: Path
+) -> None:
+    """Each session alone knows where its file system is."""
+    queries = []
+    for name, session in (("first", spark), ("second", other_root)):
+        session.conf.set(f"fs.viewfs.mounttable.{name}.link./files", tmp_path.as_uri())
+        queries.append(start(session, f"viewfs://{name}/files/{name}"))
+    for query in queries:
+        eventually(lambda query=query: batches(query) > MORE_BATCHES)  # type: ignore[misc]
+    for name, query in zip(("first", "second"), queries, strict=True):
+        query.stop()
+        assert verify(LocalStorage(tmp_path / name)).is_whole
 
 
 def test_a_query_of_another_root_session_has_not_ended(
