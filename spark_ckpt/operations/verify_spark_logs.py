@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from spark_ckpt.checkpoint.batch import SPARK_OFFSETS, STANDALONE_PREFIX, SparkBatch
@@ -84,8 +83,13 @@ def _check_offsets(
         yield Damage.of(path, e)
         return
     recorded = recorded_offsets(metadata)
-    if recorded is not None and recorded != data and (needs_settings or _positions_in(recorded) != _positions_in(data)):
-        yield Damage(path, "the offsets differ from those in the checkpoint")
+    if recorded is not None and recorded != data:
+        right = OffsetEntry.decode(recorded, f"{SPARK_OFFSETS} in the checkpoint")
+        if not needs_settings:
+            right = right.without_settings()
+        is_repeated = needs_settings and batch.batch_id > batches.last_committed
+        if not entry.acts_as(right, is_repeated=is_repeated):
+            yield Damage(path, "the offsets differ from those in the checkpoint")
     if sorted(_sources_in(metadata, batch)) != sorted(_sources_of(entry)):
         yield Damage(path, "the source offsets differ from the operator states of the checkpoint")
 
@@ -93,12 +97,6 @@ def _check_offsets(
 def recorded_offsets(metadata: CheckpointMetadata) -> bytes | None:
     """Spark's offsets of the batch as a checkpoint has them; None if it has none."""
     return next((state.payload for state in metadata.master_states if state.name == SPARK_OFFSETS), None)
-
-
-def _positions_in(offsets: bytes) -> tuple[object, list[bytes]]:
-    """The watermark and the offsets of the sources, without the settings."""
-    _, settings, *sources = offsets.split(b"\n")
-    return json.loads(settings or b"{}").get("batchWatermarkMs"), sources
 
 
 def _check_commit(

@@ -17,6 +17,25 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 """Setting in an entry of the offset log with the number of partitions of the stateful operators (Spark:
 `OffsetSeqMetadata.rebindSQLConfsSessionToOffsetLog`)."""
 
+DEFAULT_SETTINGS = {
+    "spark.sql.dropDuplicates.deterministicKeyOrder.enabled": "false",
+    "spark.sql.function.protobufExtensions.enabled": "false",
+    "spark.sql.optimizer.pruneFiltersCanPruneStreamingSubplan": "true",
+    "spark.sql.streaming.aggregation.stateFormatVersion": "1",
+    "spark.sql.streaming.flatMapGroupsWithState.stateFormatVersion": "1",
+    "spark.sql.streaming.join.stateFormatVersion": "1",
+    "spark.sql.streaming.multipleWatermarkPolicy": "min",
+    "spark.sql.streaming.queryEvolution.enableSourceEvolution": "false",
+    "spark.sql.streaming.stateStore.compression.codec": "lz4",
+    "spark.sql.streaming.stateStore.encodingFormat": "unsaferow",
+    "spark.sql.streaming.stateStore.rocksdb.mergeOperatorVersion": "1",
+    "spark.sql.streaming.stateStore.rowChecksum.enabled": "false",
+    "spark.sql.streaming.statefulOperator.alwaysNullableOutput.enabled": "false",
+    "spark.sql.streaming.statefulOperator.useStrictDistribution": "false",
+}
+"""Values of settings that a start gives to those that its entry of the offset log lacks, in all supported Spark
+versions (Spark: `OffsetSeqMetadata.relevantSQLConfDefaultValues`). Others keep the session's values."""
+
 NO_OFFSET = "-"
 """Placeholder for the offset of a source without one (`OffsetSeqLog.SERIALIZED_VOID_OFFSET`)."""
 
@@ -81,9 +100,30 @@ class OffsetEntry:
         number = self.conf.get(SHUFFLE_PARTITIONS, "")
         return int(number) if number.isdecimal() else None
 
+    def acts_as(self, other: OffsetEntry, *, is_repeated: bool) -> bool:
+        """True if a start does the same with this entry as with another, which is known to be right.
+
+        Args:
+            other: the right entry.
+            is_repeated: True if the start repeats the batch, at the time in the entry.
+        """
+        if self.version != other.version or list(self.offsets.items()) != list(other.offsets.items()):
+            return False
+        fields: tuple[str, ...] = ("batchWatermarkMs", "sourceMetadataInfo", "controlBatchInfo")
+        if is_repeated:
+            fields += ("batchTimestampMs",)
+        mine, theirs = self.metadata or {}, other.metadata or {}
+        if any((mine.get(field) or None) != (theirs.get(field) or None) for field in fields):
+            return False
+        return all(self.conf.get(key, DEFAULT_SETTINGS.get(key)) == value for key, value in other.conf.items())
+
     def with_conf(self, changes: Mapping[str, str]) -> OffsetEntry:
         """Copy with other values of some settings."""
         return replace(self, metadata={**(self.metadata or {}), "conf": {**self.conf, **changes}})
+
+    def without_settings(self) -> OffsetEntry:
+        """Copy without the settings."""
+        return replace(self, metadata={**(self.metadata or {}), "conf": {}})
 
     def with_shuffle_partitions(self, number: int) -> OffsetEntry:
         """Copy with another number of partitions."""

@@ -20,6 +20,9 @@ OFFSETS_1 = (
     b'"conf":{"spark.sql.shuffle.partitions":"4","spark.sql.streaming.join.stateFormatVersion":"2"}}\n'
     b'{"logOffset":1}\n-\n{"orders":{"0":17}}'
 )
+OFFSETS_3 = OFFSETS_1.replace(
+    b'Version":"2"', b'Version":"2","spark.sql.streaming.stateStore.rowChecksum.enabled":"false"'
+)
 OFFSETS_2 = (
     b'v2\n{"batchWatermarkMs":0,"batchTimestampMs":7,"conf":{"spark.sql.shuffle.partitions":"4"},'
     b'"sourceMetadataInfo":{},"controlBatchInfo":null}\norders:{"a":{"0":1}}\nrates:-'
@@ -79,6 +82,54 @@ def test_sources_are_told_from_their_offsets() -> None:
         "2": '{"orders":{"0":17}}',
     }
     assert OffsetEntry.decode(OFFSETS_2, PATH).offsets == {"orders": '{"a":{"0":1}}', "rates": None}
+
+
+def changed(data: bytes, before: str, after: str) -> OffsetEntry:
+    """An entry in which one text is another."""
+    assert before.encode() in data
+    return OffsetEntry.decode(data.replace(before.encode(), after.encode()), PATH)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("batchTimestampMs", "batchTimestampMr"),
+        ("1795284016453", "1795284016452"),
+        ("stateStore.rowChecksum", "stateStore.rowChecksul"),
+    ],
+)
+def test_a_start_does_the_same(before: str, after: str) -> None:
+    """It repeats no batch, and gives settings that an entry lacks their defaults."""
+    right = OffsetEntry.decode(OFFSETS_3, PATH)
+    assert changed(OFFSETS_3, before, after).acts_as(right, is_repeated=False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("1358823600000", "1358823600001"),
+        ('partitions":"4"', 'partitions":"5"'),
+        ("shuffle.partitions", "shuffle.partitionr"),
+        ("join.stateFormatVersion", "join.stateFormatVersioo"),  # the default is another than the recorded value
+        ('"logOffset":1', '"logOffset":0'),
+        ("-", '{"logOffset":2}'),
+    ],
+)
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_a_start_does_something_else(before: str, after: str, is_repeated: bool) -> None:
+    right = OffsetEntry.decode(OFFSETS_3, PATH)
+    assert right.acts_as(right, is_repeated=is_repeated)
+    assert not changed(OFFSETS_3, before, after).acts_as(right, is_repeated=is_repeated)
+
+
+def test_a_repeated_batch_has_its_time() -> None:
+    right = OffsetEntry.decode(OFFSETS_3, PATH)
+    assert not changed(OFFSETS_3, "1795284016453", "1795284016452").acts_as(right, is_repeated=True)
+
+
+def test_names_of_sources_matter() -> None:
+    right = OffsetEntry.decode(OFFSETS_2, PATH)
+    assert not changed(OFFSETS_2, "rates:-", "ratet:-").acts_as(right, is_repeated=False)
 
 
 def test_ids_of_states() -> None:
