@@ -243,10 +243,14 @@ class _StartCheck:
     def _check_schemas(
         self, batch: SparkBatch, operator_id: int, metadata: OperatorMetadata | None, *, needs_all: bool
     ) -> Iterator[Damage]:
-        """A start reads the schemas that exist, and those of variables must exist. Others are written anew."""
-        named = metadata.all_schema_files if metadata is not None else ()
-        single = [schema_file(store.key) for store in batch.stores if store.operator_id == operator_id]
-        for name in named or dict.fromkeys(single):
+        """A start reads the schemas that exist, and those of variables must exist if their metadata names any. Others
+        are written anew."""
+        if metadata is not None and metadata.version > 1:
+            names = metadata.all_schema_files
+        else:
+            single = [schema_file(store.key) for store in batch.stores if store.operator_id == operator_id]
+            names = tuple(dict.fromkeys(single))
+        for name in names:
             path = self._where(name)
             try:
                 check_schema(self._storage.read(name), path)

@@ -14,7 +14,7 @@ import pytest
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.operations.verify_start import Start, check_start
 from spark_ckpt.storage import LocalStorage
-from tests.support.locations import make_batch
+from tests.support.locations import LocationBuilder, make_batch
 
 FILE, KAFKA, RATE = '{"logOffset":%d}', '{"topic":{"0":%d}}', "%d"
 
@@ -145,3 +145,22 @@ def test_a_location_without_its_directory_of_state(storage: LocalStorage) -> Non
     assert batch.stores
     (damage,) = found(storage, batch=batch)
     assert damage.startswith("state: ")
+
+
+@pytest.mark.parametrize(("files", "damages"), [([], 0), (["file:/query/state/0/_stateSchema/default/0_a"], 1)])
+def test_schemas_that_the_metadata_of_an_operator_with_variables_names(
+    storage: LocalStorage, files: list[str], damages: int
+) -> None:
+    """A start compares with those that are named, and needs no others."""
+    location(storage, FILE)
+    (store, *_), name = make_batch(2).stores, "transformWithStateInPandasExec"
+    infos = [{"storeName": "default", "numColsPrefixKey": 0, "numPartitions": 2, "stateSchemaFilePaths": files}]
+    fields = {
+        "operatorInfo": {"operatorId": store.operator_id, "operatorName": name},
+        "stateStoreInfo": infos,
+        "operatorPropertiesJson": json.dumps({"timeMode": "NoTime", "outputMode": "Update", "stateVariables": []}),
+    }
+    LocationBuilder(storage).operator_metadata(store.operator_id, fields, 2)
+    missing = found(storage, batch=replace(make_batch(2), stores=(replace(store, name=name),)))
+    assert len(missing) == damages
+    assert all("the state schema is missing" in damage for damage in missing)
