@@ -21,7 +21,6 @@ INTERRUPTED = 130
 DEFAULT_SECONDS = 2
 _LEAST_SECONDS, _MOST_SECONDS = 0.1, 24 * 3600.0
 
-_Command = TypeVar("_Command", bound=Callable[..., None])
 _Entry = TypeVar("_Entry")
 
 

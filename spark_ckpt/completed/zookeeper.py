@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Collection
 from typing import Any, NoReturn
@@ -25,8 +24,6 @@ from spark_ckpt.completed.void import check_generations
 from spark_ckpt.completed.zookeeper_counter import ZooKeeperCheckpointIDCounter
 from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
 from spark_ckpt.errors import StorageError
-
-_log = logging.getLogger(__name__)
 
 _TRIES = 3
 _MOST_CLAIMS = 50

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed.errors import KazooNotFoundError, ZooKeeperAccessError, ZooKeeperUnavailableError
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 _PAUSE_SECONDS = 0.1
 _RECONNECT = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 2.0}
-
-_T = TypeVar("_T")
 
 
 class NoAnswerError(Exception):
