@@ -1,4 +1,7 @@
-"""Constructs that the sources do without, and what they have instead."""
+"""Constructs that the sources do without, and what they have instead.
+
+`SourceRulesSuite` has the rules on threads, packages and licences of the shim.
+"""
 
 from __future__ import annotations
 
@@ -196,7 +199,7 @@ PYTHON = (
     ),
     Ban(
         "a file moved or linked to a visible name",
-        "`Storage.write` and `Storage.create` (spark_ckpt/storage/base.py): they sync first and overwrite nothing",
+        "`write_atomic` and `create_exclusive` (spark_ckpt/storage/base.py): they sync first",
         names("os.rename", "os.replace", "os.link", "os.symlink", "shutil.move"),
         "import os\nos.replace(a, b)",
         allowed=frozenset({"spark_ckpt/storage/local.py", "spark_ckpt/metadata/files.py"}),
@@ -317,19 +320,6 @@ SCALA = (
         scala(r"(?<!@)\breturn\b"),
         "/** @return nothing */\nif (tasks.isEmpty) return Nil",
         allowed="transfer/StateTransfer.scala",
-    ),
-    _in_scala(
-        "a thread of its own",
-        "`OwnThreads`: Spark ends an executor whose thread ends with an error",
-        scala(r"\bnew (?:Thread|Timer|ThreadPoolExecutor|ForkJoinPool)\b|\bExecutors\.|\bThreadUtils\.new"),
-        "val thread = new Thread(action)",
-        allowed="OwnThreads.scala",
-    ),
-    _in_scala(
-        "Scala's own execution context",
-        "`OwnThreads.WhereCompleted`, or a pool of `OwnThreads`",
-        scala(r"\bExecutionContext\.(?:global|Implicits|parasitic)\b|\bImplicits\.global\b"),
-        "import scala.concurrent.ExecutionContext.Implicits.global",
     ),
     _in_scala(
         "the end of the JVM",
