@@ -18,7 +18,7 @@ from spark_ckpt.config import PREFIX, SETTINGS
 from spark_ckpt.errors import SparkCkptError
 from tests.docs.pages import PAGES, REPOSITORY, command_lines, spans
 
-by_name = pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+by_name = pytest.mark.parametrize("page", PAGES, ids=[page.relative_to(REPOSITORY).as_posix() for page in PAGES])
 
 
 def lines_of(program: str) -> list[tuple[Path, list[str]]]:

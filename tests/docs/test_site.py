@@ -20,5 +20,7 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     result = subprocess.run(build, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr
-    built = {path.parent.name for path in (tmp_path / "site").glob("*/index.html")}
-    assert built == {page.stem for page in DOCS.glob("*.md")} - {"index"}
+    site = tmp_path / "site"
+    built = {path.parent.relative_to(site).as_posix() for path in site.rglob("index.html")}
+    pages = {page.relative_to(DOCS).with_suffix("").as_posix() for page in DOCS.rglob("*.md")}
+    assert built == {page.removesuffix("index").rstrip("/") or "." for page in pages}
