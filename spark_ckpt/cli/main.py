@@ -100,7 +100,8 @@ class _Program(click.Group):
 def main(ctx: click.Context) -> None:
     """Inspect and manage the checkpoints of Spark queries that use spark-ckpt.
 
-    The metadata commands (convert, inspect, relocate) also read checkpoints and savepoints of Flink.
+    convert, diff, inspect, read, relocate, state and verify also read checkpoints and savepoints of Flink. import-flink
+    makes their state that of a query.
     """
     ctx.ensure_object(Session)
 

@@ -21,6 +21,13 @@ def test_help_names_the_commands() -> None:
         assert run(command, "-h").status == 0
 
 
+def test_help_names_the_commands_that_read_flink() -> None:
+    text = " ".join(run("--help").stdout.split())
+    named = text.partition(" also read checkpoints and savepoints of Flink")[0].partition("use spark-ckpt. ")[2]
+    opening_files = {name for name, command in main.commands.items() if "moved" in {p.name for p in command.params}}
+    assert {"convert", "relocate"} | opening_files == {*named.replace(" and ", ", ").split(", "), "import-flink"}
+
+
 def test_short_helps_fit_a_line_of_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     _, _, listed = run("--help").stdout.partition("\nCommands:\n")
