@@ -143,8 +143,8 @@ fuzz-state: jar  ## random batches beside loads, evictions and snapshots, compar
 faults: prepare  ## fault table: each fault at each point of a checkpoint, on a running query; with SPARK=4.3 in real-time mode; SEED=
 	$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(FAULTS_ARGS)
 
-simulate: $(INSTALLED)  ## deterministic simulation of checkpoints under faults; SEEDS= SEED=
-	$(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED) --trace,--seeds $(or $(SEEDS),10000))
+simulate: $(INSTALLED)  ## deterministic simulation of checkpoints under faults; SEEDS= FIRST= SEED=
+	$(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED) --trace,--seeds $(or $(SEEDS),10000) --first $(or $(FIRST),0))
 
 tiers: $(INSTALLED)  ## what merged deltas and bases write over 100,000 batches, as a table; BATCHES=
 	$(RUN) -m tests.tiers $(if $(BATCHES),--batches $(BATCHES))
