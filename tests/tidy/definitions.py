@@ -1,4 +1,4 @@
-"""Definitions of a Python module, and the names that sources contain."""
+"""Definitions of sources, and the names that sources contain."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.tidy.sources import tree_of
+from tests.tidy.sources import scala_code, tree_of
 
 _NAME = re.compile(r"\w+")
 
@@ -78,6 +78,29 @@ def dead(modules: list[Path], texts: Mapping[Path, str]) -> list[tuple[Path, str
     ]
 
 
+def scala_definitions(text: str) -> Iterator[str]:
+    """Names that a Scala source defines, except in functions: of types, functions and values. What overrides something,
+    and setters, which other sources do not name, are left out.
+    """
+    for found in _SCALA_DEFINITION.finditer(scala_code(text)):
+        modifiers, name = found.groups()
+        if "override" not in modifiers and not name.endswith("_"):
+            yield name
+
+
+def dead_scala(sources: list[Path], texts: Mapping[Path, str]) -> list[tuple[Path, str]]:
+    """Definitions of Scala sources whose names occur once in all texts, beside comments of Scala."""
+    words = Counter[str]()
+    for path, text in texts.items():
+        words.update(_NAME.findall(_SCALA_COMMENT.sub("", text) if path.suffix == ".scala" else text))
+    return [(path, name) for path in sources for name in scala_definitions(texts[path]) if words[name] < 2]
+
+
+_MODIFIER = r"(?:private|protected|final|override|implicit|lazy|sealed|abstract|case)(?:\[\w+\])?"
+_SCALA_DEFINITION = re.compile(
+    rf"^ {{0,4}}((?:{_MODIFIER} )*)(?:def|val|var|class|object|trait|type) (\w+)", re.MULTILINE
+)
+_SCALA_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _WITH_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

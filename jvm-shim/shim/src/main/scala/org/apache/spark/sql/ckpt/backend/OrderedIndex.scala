@@ -39,9 +39,6 @@ private[backend] final class OrderedIndex {
 
   def size: Int = keyCount
 
-  /** Changes with each added or removed key. */
-  private[backend] def modifications: Int = changes
-
   /** Value of a key, 0 if absent. */
   def get(key: Array[Byte]): Int = {
     val l = leafOf(key)
