@@ -122,7 +122,7 @@ class _Watch:
         self._group = group
         self._progress = progress
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = threading.Thread(target=self._run, name="spark-ckpt-tasks", daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()

@@ -358,7 +358,6 @@ SCALA = (
         "`String.format(Locale.ROOT, ...)`",
         scala(r'(?<!\w)f"[^"\n]*%\.?\d*f', in_strings=True),
         'val a = f"$epoch%020d"\nval b = f"$share%.1f"',
-        allowed="ui/SummaryPage.scala",
     ),
     _in_scala(
         "JavaConverters",

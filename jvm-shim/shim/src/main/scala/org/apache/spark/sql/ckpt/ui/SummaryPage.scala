@@ -10,6 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.ui
 
+import java.util.Locale
+
 import scala.xml.{Node, Text}
 
 import jakarta.servlet.http.HttpServletRequest
@@ -47,7 +49,8 @@ private[ui] object SummaryPage {
   private final case class Figure(name: String, of: CheckpointReport => Option[Long], show: Long => Seq[Node])
 
   private val Percentiles = Seq(50.0, 90.0, 99.0, 99.9)
-  private val Headers = Seq("Figure", "Min", "Avg", "Max") ++ Percentiles.map(p => s"P${f"$p%.1f".stripSuffix(".0")}")
+  private val Headers = Seq("Figure", "Min", "Avg", "Max") ++
+    Percentiles.map(p => "P" + "%.1f".formatLocal(Locale.ROOT, p).stripSuffix(".0"))
 
   private def spread(name: String, worst: Seq[Long] => Long)(report: CheckpointReport): Option[Long] =
     report.operators.flatMap(_.spread(name)).map(worst).maxOption
