@@ -160,6 +160,7 @@ def _verify_once(
             record,
             is_newest_of_version=is_newest,
             needs_settings=batches.started[-1:] != (record.batch_id + 1,),
+            is_repeated_from=batches.repeats_after(record.batch_id),
             progress=progress,
         )
         if verdict.is_whole or is_retained(storage, record):
@@ -184,6 +185,7 @@ def verify_checkpoint(
     *,
     is_newest_of_version: bool = True,
     needs_settings: bool = True,
+    is_repeated_from: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> CheckpointVerdict:
     """Reads one checkpoint in full.
@@ -193,6 +195,7 @@ def verify_checkpoint(
         record: record of the checkpoint.
         is_newest_of_version: True if Spark's commit log must name its state ids.
         needs_settings: False if the next start takes its settings from a later batch.
+        is_repeated_from: True if the next start restores the checkpoint and repeats the batch after its own.
         progress: called after each segment.
 
     Raises:
@@ -219,6 +222,7 @@ def verify_checkpoint(
             snapshot.metadata,
             is_newest_of_version=is_newest_of_version,
             needs_settings=needs_settings,
+            is_repeated_from=is_repeated_from,
         )
     can_go_back = SparkBatches.of(SparkLog(storage)).can_follow(record.batch_id)
     damages = tuple(dict.fromkeys(found.damages))

@@ -26,6 +26,7 @@ def check_agreement(
     *,
     is_newest_of_version: bool,
     needs_settings: bool = True,
+    is_repeated_from: bool = False,
 ) -> Iterator[Damage]:
     """Contradictions between Spark's files and a checkpoint, and damage that a start after its batch would meet. Some
     may come twice.
@@ -38,6 +39,8 @@ def check_agreement(
             offsets and state ids.
         needs_settings: False if a start takes no settings from the offsets of its batch: it has those of a later batch,
             or of the checkpoint itself.
+        is_repeated_from: True if the next start restores the checkpoint and repeats the batch after its own, so that it
+            reads the entries of these two batches only.
 
     Raises:
         StorageError: the storage does not answer.
@@ -57,7 +60,7 @@ def check_agreement(
         # A batch that runs again in real-time mode has other input than the run that did not commit it.
         yield from _check_offsets(storage, log, batches, batch, metadata, needs_settings)
     yield from _check_commit(storage, log, batches, state, is_newest_of_version)
-    if batches.can_follow(batch.batch_id) or is_savepoint(storage):
+    if (batches.can_follow(batch.batch_id) and not is_repeated_from) or is_savepoint(storage):
         yield from check_start(storage, Start.after(batch.batch_id), batch)
 
 
@@ -106,9 +109,9 @@ def _check_commit(
     assert batch is not None
     path = storage.describe(entry_name(BatchLog.COMMITS, batch.batch_id))
     if batch.batch_id not in batches.committed:
-        # The checkpoint completes before the commit: the last batch may be uncommitted.
-        is_last = batch.batch_id == batches.last_committed + 1
-        if not is_last and not _is_purged(batches.committed, batch.batch_id):
+        # The checkpoint completes before the commit, and a start reads the newest commit only, if there is one.
+        is_uncommitted = batch.batch_id > batches.last_committed if batches.committed else batch.batch_id == 0
+        if not is_uncommitted and not _is_purged(batches.committed, batch.batch_id):
             yield Damage(path, "Spark's commit of the batch is missing")
         return
     try:

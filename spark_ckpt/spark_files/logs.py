@@ -282,6 +282,10 @@ class SparkBatches:
         last = self.started[-1]
         return last if self.last_committed == last else last - 1
 
+    def repeats_after(self, batch_id: int) -> bool:
+        """True if a start restores the checkpoint of a batch and repeats the next one, which was not committed."""
+        return bool(self.started) and self.start_needs == batch_id != self.started[-1]
+
     def can_follow(self, batch_id: int) -> bool:
         """True if Spark can continue after a batch. It needs the batch's commit and offsets, and the offsets of the
         batch before (`MicroBatchExecution.populateStartOffsets`); entries of old batches are purged

@@ -254,6 +254,28 @@ def test_a_checkpoint_whose_record_is_damaged(storage: LocalStorage) -> None:
     assert (found.checkpoints, [damage.path for damage in found.damages]) == ((), [files.path(newest)])
 
 
+class TestAStartThatRepeatsTheLastBatch:
+    """It reads the offsets of this batch and of the one before, and the newest commit."""
+
+    @pytest.fixture(autouse=True)
+    def uncommitted(self, storage: LocalStorage) -> None:
+        storage.delete("commits/5")
+        assert verify(storage, everything=True).is_whole
+
+    def test_no_earlier_offsets(self, storage: LocalStorage) -> None:
+        storage.write_atomic("offsets/3", b"")
+        assert verify(storage).is_whole
+
+    def test_an_earlier_newest_commit(self, storage: LocalStorage) -> None:
+        storage.delete("commits/4")
+        assert verify(storage).is_whole
+
+    @pytest.mark.parametrize("name", ["offsets/4", "offsets/5", "commits/4"])
+    def test_what_it_reads(self, storage: LocalStorage, name: str) -> None:
+        storage.write_atomic(name, b"")
+        assert not verify(storage).is_whole
+
+
 @pytest.mark.parametrize("name", ["metadata", "offsets/5", "commits/5", "ckpt/shared/"])
 def test_a_storage_that_does_not_answer_is_no_damage(storage: LocalStorage, name: str) -> None:
     faulty = FaultyStorage(storage)

@@ -24,13 +24,18 @@ def side(rng: random.Random, name: str, batches: int = 5) -> Batches:
     return [*rows, [(at(FAR_AHEAD), -1 if name == "left" else -2, "end")]]
 
 
-def joined(left: DataFrame, right: DataFrame, how: str) -> DataFrame:
-    """The join, without the rows of the last batch. Bounds on both event times let Spark expire rows."""
+def joined(left: DataFrame, right: DataFrame, how: str, delay: str = "10 seconds") -> DataFrame:
+    """The join, without the rows of the last batch. Bounds on both event times let Spark expire rows.
+
+    Args:
+        left: rows of one side.
+        right: rows of the other.
+        how: kind of the join.
+        delay: how late rows may be.
+    """
     condition = sf.expr(
         "left_id = right_id AND right_ts BETWEEN left_ts - INTERVAL 10 SECONDS AND left_ts + INTERVAL 25 SECONDS"
     )
-    both = left.withWatermark("left_ts", "10 seconds").join(
-        right.withWatermark("right_ts", "10 seconds"), condition, how
-    )
+    both = left.withWatermark("left_ts", delay).join(right.withWatermark("right_ts", delay), condition, how)
     ids = ["left_id"] if how == "left_semi" else ["left_id", "right_id"]
     return both.where(sf.coalesce(*ids) >= 0)

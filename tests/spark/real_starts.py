@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_ckpt.spark_files.logs import BatchLog, SparkLog
+from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
 from spark_ckpt.storage import LocalStorage
 from tests.support.provider import HDFS, PROVIDER_KEY
 from tests.support.sinks import Rows
@@ -99,6 +99,14 @@ class Restarts:
         self._truth.update(self.run())
         self._settings = self._pinned()
         self.put_back()
+
+    @property
+    def before_committed(self) -> str | None:
+        """Entry of the offset log before that of the last committed batch, if a start reads it only once a later batch
+        is committed: the start of a savepoint reads it, too, as savepoints end with committed batches."""
+        batches = SparkBatches.of(SparkLog(LocalStorage(self._whole)))
+        last = batches.last_committed
+        return entry_name(BatchLog.OFFSETS, last - 1) if batches.repeats_after(last) else None
 
     def put_back(self) -> Path:
         """Puts the kept location back. Returns it."""

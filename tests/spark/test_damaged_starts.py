@@ -92,7 +92,11 @@ class Queries:
                 left.drop(of_left)
                 right.drop(of_right)
 
-        return lambda: joined(left.stream(self._spark), right.stream(self._spark), "inner"), drop, "append"
+        def plan() -> DataFrame:
+            # No row is late: input that is read twice shows.
+            return joined(left.stream(self._spark), right.stream(self._spark), "inner", "1 day")
+
+        return plan, drop, "append"
 
     def kafka(self) -> tuple[Callable[[], DataFrame], Callable[[int], None], str]:
         rows = iter(events(self._rng, BATCHES + 1))
@@ -140,7 +144,7 @@ def mismatches(restarts: Restarts, damages: Iterable[FileDamage], folder: Path) 
             wrong.append(f"{said}, verify says {is_whole}: {restarts.error}")
         if is_healthy != starts:
             wrong.append(f"{said}, doctor says {is_healthy}: {restarts.error}")
-        if starts and not is_saved:
+        if starts and not is_saved and damage.name != restarts.before_committed:
             wrong.append(f"{said}, but no savepoint is taken")
         if is_saved and not starts:
             # It is one of an earlier checkpoint, or without the damaged file.
