@@ -29,7 +29,7 @@ from tests.storage.faulty import FaultyStorage
 from tests.support.clocks import NoClock
 from tests.support.driver import Driver, check_rows, located, restore
 from tests.support.invariants import assert_invariants, completed_versions
-from tests.support.queries import Query, make_query
+from tests.support.queries import ENDED, Query, make_query
 
 
 @pytest.fixture
@@ -284,7 +284,7 @@ class TestDrivers:
         assert len(query.storage.list("ckpt/completed")) > before
 
     def test_one_that_is_gone(self, tmp_path: Path) -> None:
-        query = self.with_owner(tmp_path, socket.gethostname(), 2**22 + 1)
+        query = self.with_owner(tmp_path, socket.gethostname(), ENDED)
         assert back(query, 5, force=False).checkpoints == (6, 7)
 
     def test_one_that_runs_all_the_same_is_shut_out(self, query: Query) -> None:

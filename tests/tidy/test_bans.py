@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.bans import PYTHON, SCALA, Ban
+from tests.tidy.planted import made
 from tests.tidy.sources import REPOSITORY, files, references, scala_code
 
 BANS = (*PYTHON, *SCALA)
@@ -16,10 +17,7 @@ each_ban = pytest.mark.parametrize("ban", BANS, ids=[ban.construct for ban in BA
 
 def planted(root: Path, ban: Ban, text: str) -> Path:
     """Repository with one source that a ban looks at."""
-    source = root / ban.folders[-1] / "package" / f"planted{ban.suffix}"
-    source.parent.mkdir(parents=True)
-    source.write_text(text, encoding="utf-8")
-    return root
+    return made(root, {f"{ban.folders[-1]}/package/planted{ban.suffix}": text})
 
 
 @each_ban

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.definitions import dead, dead_scala
+from tests.tidy.planted import made
 from tests.tidy.sources import REPOSITORY, SHIM, files, references, text_of
 
 HERE = Path(__file__).parent  # names that only these checks have do not count
@@ -45,14 +46,6 @@ def never_imported(root: Path) -> set[str]:
     prefixes = {".".join(name.split(".")[:length]) for name in imported for length in range(1, name.count(".") + 2)}
     modules = {".".join(path.relative_to(root).with_suffix("").parts) for path in paths}
     return {module for module in modules - prefixes if not module.endswith(("__init__", "__main__"))}
-
-
-def made(root: Path, sources: dict[str, str]) -> Path:
-    """Repository with some sources."""
-    for path, text in sources.items():
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text, encoding="utf-8")
-    return root
 
 
 def test_every_definition_is_named_elsewhere() -> None:

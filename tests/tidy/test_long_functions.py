@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.definitions import functions
+from tests.tidy.planted import made
 from tests.tidy.sources import PYTHON_FOLDERS, REPOSITORY, SHIM, files, scala_code, text_of, tree_of
 
 LIMIT = 70
@@ -95,8 +96,5 @@ def test_a_planted_long_function_is_found(path: str, frame: str, name: str, tmp_
     tail = 1 if frame.split("{}")[1].startswith("  }") else 0
     inside = LIMIT - head - tail
     for is_long in (False, True):
-        root = tmp_path / str(is_long)
-        source = root / path
-        source.parent.mkdir(parents=True)
-        source.write_text(frame.format("    call()\n" * (inside + is_long)), encoding="utf-8")
+        root = made(tmp_path / str(is_long), {path: frame.format("    call()\n" * (inside + is_long))})
         assert long_functions(root).get((path, name)) == (LIMIT + 1 if is_long else None)

@@ -16,13 +16,13 @@ from spark_ckpt.operations.doctor import Finding, Report, examine
 from spark_ckpt.storage import CreateResult, LocalStorage, Storage
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from tests.support.locations import FIRST_COMPLETED_MS, KEY, LocationBuilder, make_batch, store_state
+from tests.support.queries import ENDED as ENDED_PROCESS
 
 ALIVE = Owner(socket.gethostname(), os.getpid(), "token", "query-1", "run-1")
-ENDED = Owner(socket.gethostname(), 2**22 + 1, "token", "query-1", "run-1")
+ENDED = Owner(socket.gethostname(), ENDED_PROCESS, "token", "query-1", "run-1")
 LAST_MS = FIRST_COMPLETED_MS + 3 * 60_000
 """Time of the newest checkpoint of `location`, in milliseconds since 1970 UTC."""
 
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 LOST = "ckpt/shared/delta-10571057105710571057105710571057"
 """A state file of no checkpoint."""
 

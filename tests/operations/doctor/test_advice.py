@@ -25,11 +25,12 @@ from spark_ckpt.operations.verify import Remedy, verify
 from spark_ckpt.spark_files import rollbacks
 from spark_ckpt.storage import LocalStorage
 from tests.operations.damaged import change, newest_entry
-from tests.operations.doctor.examined import ALIVE, ENDED, LAST_MS, LOST, ROCKSDB, examined, location, only, refusing
+from tests.operations.doctor.examined import ALIVE, ENDED, LAST_MS, LOST, examined, location, only, refusing
 from tests.storage.faulty import FaultyStorage
 from tests.support.cli import run
 from tests.support.driver import Driver, faulty_environment
 from tests.support.locations import FIRST_COMPLETED_MS, make_location
+from tests.support.provider import ROCKSDB
 from tests.support.queries import Query, make_query
 from tests.support.stopped_query import OFFSETS, StoppedQuery
 
@@ -247,7 +248,7 @@ def repeat_rescale(tmp_path: Path) -> None:
 
 
 def other_provider(tmp_path: Path) -> None:
-    given(examined(make_query(tmp_path / "q", provider=ROCKSDB).storage), Step.OTHER_PROVIDER)
+    given(examined(make_query(tmp_path / "q", provider=ROCKSDB.class_name).storage), Step.OTHER_PROVIDER)
     assert only(examined(make_query(tmp_path / "new").storage), "kind").status is Status.OK
 
 

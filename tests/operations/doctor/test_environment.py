@@ -14,10 +14,11 @@ from spark_ckpt.operations.doctor import Status, Verdict
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
 from tests.golden.locations import golden_locations
-from tests.operations.doctor.examined import ROCKSDB, examined, only, refusing
+from tests.operations.doctor.examined import examined, only, refusing
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.locations import FIRST_COMPLETED_MS, make_location
 from tests.support.memory_storage import memory_storage
+from tests.support.provider import ROCKSDB
 from tests.support.queries import make_query
 from tests.support.waiting import PATIENCE
 
@@ -33,9 +34,9 @@ def test_a_query_that_starts_with_another_state_store(storage: LocalStorage) -> 
     content = storage.read("offsets/5").decode()
     ours = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
     assert ours in content
-    storage.write_atomic("offsets/5", content.replace(ours, ROCKSDB).encode())
+    storage.write_atomic("offsets/5", content.replace(ours, ROCKSDB.class_name).encode())
     found = only(examined(storage), "kind")
-    assert (found.status, found.data["provider"]) == (Status.WARNING, ROCKSDB)
+    assert (found.status, found.data["provider"]) == (Status.WARNING, ROCKSDB.class_name)
 
 
 def test_versions(storage: LocalStorage) -> None:
