@@ -1,4 +1,4 @@
-"""Newest claim of each location among the runs of one process, for stores without a fence in the storage."""
+"""Claims of the runs of one process, for stores without a fence in the storage, and which of these runs have ended."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from spark_ckpt.clock import Clock
 
 _PAUSE = 0.05
 _LOCATIONS_KEPT = 1000
+_ENDED_RUNS_KEPT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class ProcessClaims:
         self._deleting: dict[str, str] = {}
         self._deletions = 0
         self._tried_ids: OrderedDict[str, int] = OrderedDict()
+        self._ended: OrderedDict[str, None] = OrderedDict()
 
     @property
     def deletions(self) -> int:
@@ -103,3 +105,15 @@ class ProcessClaims:
         """Id above all ids that runs of this process have tried, as far as the process remembers."""
         with self._lock:
             return 1 + self._tried_ids.get(location, 0)
+
+    def end(self, run_id: str) -> None:
+        """Notes that a run has ended: its query writes nothing any more."""
+        with self._lock:
+            self._ended[run_id] = None
+            while len(self._ended) > _ENDED_RUNS_KEPT:
+                self._ended.popitem(last=False)
+
+    def has_ended(self, run_id: str) -> bool:
+        """True if a run of this process has ended, as far as the process remembers."""
+        with self._lock:
+            return run_id in self._ended

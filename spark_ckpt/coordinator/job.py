@@ -92,6 +92,7 @@ class Job:
         report: Callable[[Report], None] = _drop,
     ) -> None:
         self._clock = environment.clock
+        self._process_claims = environment.claims
         self._notify = notify
         self._trigger = trigger
         self._open: OpenJob = open_job(trigger, environment, self._going_back)
@@ -298,6 +299,7 @@ class Job:
         not raise on storage failures: remaining files stay and are logged.
         """
         job = self._open
+        self._process_claims.end(self._trigger.job)
         try:
             self._settle()
         except SparkCkptError as e:

@@ -87,18 +87,18 @@ def await_commit(
     earlier: Sequence[ClaimRecord],
     environment: Environment,
 ) -> bool:
-    """Wait for the commit of the batch, if an earlier driver has completed its checkpoint just before it was fenced. It
-    may be about to commit that batch, but completes no other.
+    """Wait for the commit of the batch, if an earlier run has completed its checkpoint just before it was fenced. It may
+    be about to commit that batch, but completes no other. A run that has ended commits nothing any more.
 
     Args:
         trigger: trigger of the batch.
         storage: storage of the checkpoint location.
         store: its completed checkpoints, claimed.
         earlier: claims before this run's.
-        environment: clock and longest wait.
+        environment: clock, longest wait, and ended runs.
 
     Returns:
-        True if the earlier driver has had its time: an earlier look for the commit does not count any more.
+        True if the earlier run has had its time: an earlier look for the commit does not count any more.
 
     Raises:
         StorageError: the commit log cannot be read.
@@ -109,7 +109,8 @@ def await_commit(
     if hold_of(earlier).holder is Holder.NONE:
         return False
     for _ in range(int(environment.commit_seconds / _POLL_SECONDS)):
-        if storage.exists(_commit(trigger)):
+        has_ended = environment.claims.has_ended(completed.owner.run_id)
+        if has_ended or storage.exists(_commit(trigger)):
             return True
         environment.clock.sleep(_POLL_SECONDS)
     return True

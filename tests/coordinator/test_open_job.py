@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
-from spark_ckpt.completed import FilesystemCompletedCheckpointStore
+from spark_ckpt.completed import FilesystemCompletedCheckpointStore, JobStatus
 from spark_ckpt.completed.base import CLAIMS_KEPT
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.coordinator.errors import BatchCommittedError, ParallelismChangedError
@@ -327,6 +327,36 @@ class TestTwoRuns:
         next_start.rows = copy.deepcopy(first.rows)
         next_start.trigger(3)
         assert sum(clock.slept) == (0 if is_gone else pytest.approx(10, abs=0.5))
+
+    def test_the_commit_of_a_run_that_has_ended_in_this_process_is_not_waited_for(self, tmp_path: Path) -> None:
+        clock = NoClock()
+        environment = Environment(clock=clock, commit_seconds=10)
+        first = Driver(tmp_path, environment=environment)
+        for version in (1, 2, 3):
+            first.batch(version)
+        assert first.job is not None
+        first.job.close(JobStatus.CANCELLED)
+        next_start = Driver(tmp_path, environment=environment)
+        next_start.rows = copy.deepcopy(first.rows)
+        next_start.batch(3)
+        assert sum(clock.slept) == 0
+
+    def test_a_run_that_ends_while_its_commit_is_waited_for_commits_nothing_more(self, tmp_path: Path) -> None:
+        first = run(LocalStorage(tmp_path), 3)
+        storage, asked = FaultyStorage(LocalStorage(tmp_path)), 0
+        clock = NoClock()
+        environment = replace(faulty_environment(storage), clock=clock, commit_seconds=10)
+
+        def end(operation: str, name: str) -> None:
+            nonlocal asked
+            asked += name == "commits/2"
+            if asked == 3:
+                environment.claims.end(first.run_id)
+
+        storage.before = end
+        next_start = Driver(tmp_path, environment=environment)
+        next_start.trigger(3)
+        assert 0 < sum(clock.slept) < 1
 
     def test_a_driver_that_claims_while_orphans_are_looked_for_loses_no_file(self, tmp_path: Path) -> None:
         settings = {"inlineThreshold": "0"}
