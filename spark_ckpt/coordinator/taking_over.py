@@ -87,8 +87,8 @@ def await_commit(
     earlier: Sequence[ClaimRecord],
     environment: Environment,
 ) -> bool:
-    """Wait for the commit of the batch, if an earlier run has completed its checkpoint just before it was fenced. It may
-    be about to commit that batch, but completes no other. A run that has ended commits nothing any more.
+    """Wait for the commit of the batch, if an earlier run has completed its checkpoint just before it was fenced. It
+    may be about to commit that batch, but completes no other. A run that has ended commits nothing any more.
 
     Args:
         trigger: trigger of the batch.
