@@ -283,7 +283,7 @@ class Bridge:
         self._ended()
 
     def _pause(self) -> None:
-        if self._rng.random() < 0.3:
+        if self._world.faults.pause and self._rng.random() < 0.3:
             self._world.scheduler.sleep(self._rng.random() ** 3 * 0.2)
 
     def _ended(self) -> None:

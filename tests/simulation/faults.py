@@ -22,7 +22,7 @@ class Faults:
         late: it is carried out later, or never; the caller's answer is as for `error_after`.
         exists: a create succeeds, but reports that the file exists: a layer below repeated the request.
         kill: the process dies before or after the operation.
-        pause: other actors run before and after the operation.
+        pause: other actors run before and after the operation; without pauses, messages take no time, either.
     """
 
     error: float = 0.0

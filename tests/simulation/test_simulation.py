@@ -301,7 +301,7 @@ def test_bases_and_merges_that_take_up_to_500_batches(seed: int) -> None:
 
 @pytest.mark.parametrize("partitions", [500, pytest.param(10_000, marks=pytest.mark.long)])
 def test_many_partitions(partitions: int) -> None:
-    """Two batches and a restart. The side process takes no time, or tasks would wait for others in vain."""
+    """Two batches and a restart. Storage and messages take no time, or tasks would wait for others in vain."""
     played = play(1, Profile(parallelism=partitions, batches=2, faults=Faults(pause=0.0)))
     assert played.failure is None, "\n".join([*played.log[-60:], str(played.failure)])
     assert played.counts["ack: success"] == 3 * partitions
