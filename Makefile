@@ -94,15 +94,15 @@ test:  ## all tests on the default Spark, and the core on the other minors
 	$(MAKE) test-python
 	$(MAKE) test-core
 
-test-scala: jar  ## unit tests of the shim; SPARK=4.x
-	$(MAVEN) $(if $(filter-out $(DEFAULT_SPARK),$(SPARK)),-pl shim -Dspark.minor=$(SPARK)) verify
+test-scala: jar  ## unit tests of the engine and the shim; SPARK=4.x for those of the shim
+	$(MAVEN) $(if $(filter-out $(DEFAULT_SPARK),$(SPARK)),-pl shim -am -Dspark.minor=$(SPARK)) verify
 
 # Maven does not share its local repository between processes, so the interfaces are checked one after the other.
 test-core: $(OTHER_SPARKS:%=test-interfaces-%)  ## core tests on each other Spark minor
 	$(MAKE) -j $(PROCESSES) -O -k $(OTHER_SPARKS:%=test-core-%)
 
 test-interfaces-%: .venv-%/.installed
-	$(MAVEN) -pl shim -Dspark.minor=$* -Dtest.root=src/none verify
+	$(MAVEN) -pl shim -am -Dspark.minor=$* -Dtest.root=src/none verify
 
 test-core-%: .venv-%/.installed
 	.venv-$*/bin/python -m pytest tests/spark -m "core and not long" $(PYTEST_ARGS)
@@ -136,9 +136,9 @@ spark-suites-local: jar $(INSTALLED)  ## the same with nearly all state on the l
 fuzz: prepare  ## random damage to metadata and state streams, judged by Flink; SECONDS= SEED=
 	$(RUN) -m tests.metadata.fuzz --seconds $(or $(SECONDS),600) $(if $(SEED),--seed $(SEED))
 
-fuzz-state: jar  ## random batches beside loads, evictions and snapshots, compared with a map; SECONDS= SEED=
-	SPARK_CKPT_TEST_SECONDS=$(or $(SECONDS),600) SPARK_CKPT_TEST_SEED=$(or $(SEED),fresh) $(MAVEN) -pl shim \
-		-Dsuites=org.apache.spark.sql.ckpt.backend.LaterStateModelSuite verify
+fuzz-state:  ## random batches beside loads, evictions and snapshots, compared with a map; SECONDS= SEED=
+	SPARK_CKPT_TEST_SECONDS=$(or $(SECONDS),600) SPARK_CKPT_TEST_SEED=$(or $(SEED),fresh) $(MAVEN) -pl engine \
+		-Dsuites=io.github.sparkckpt.engine.backend.LaterStateModelSuite verify
 
 faults: prepare  ## fault table: each fault at each point of a checkpoint, on a running query; with SPARK=4.3 in real-time mode; SEED=
 	$(RUN) -m tests.faults $(if $(SEED),--seed $(SEED)) $(FAULTS_ARGS)
@@ -202,7 +202,7 @@ $(ACTIONLINT): | $(INSTALLED)
 format: $(INSTALLED)  ## format the Python code with ruff
 	$(RUN) -m ruff format .
 
-generate: $(INSTALLED)  ## FormatDescription.scala, the shim's format constants, from the Python package
+generate: $(INSTALLED)  ## FormatDescription.scala and SegmentConstants.scala, the JVM's format constants, from the Python package
 	$(RUN) jvm-shim/generate_format.py
 
 docs: $(INSTALLED)  ## docs/settings.md from the settings table, docs/json.md from the schema

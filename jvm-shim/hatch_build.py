@@ -1,4 +1,4 @@
-"""Build hook: compiles the shim with Maven and puts its jars into the wheel as data of `spark_ckpt.jars`.
+"""Build hook: compiles the engine and the shim with Maven and puts their jars into the wheel, in `spark_ckpt.jars`.
 
 Hatchling calls it for wheels and editable installs. Run as a program, it only refreshes the jars in the source tree:
 
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,10 @@ from pyspark_jars import PySparkJarsError, make_repository  # noqa: E402
 from spark_ckpt import __version__  # noqa: E402
 from spark_ckpt.jars import SUPPORTED_SPARK, jar_name  # noqa: E402
 
-SHIM = ROOT / "jvm-shim"
+JVM = ROOT / "jvm-shim"
 JARS = ROOT / "spark_ckpt" / "jars"
 JAR_NAMES = {minor: jar_name(minor, __version__) for minor in SUPPORTED_SPARK}
+ENGINE_JAR = "spark-ckpt-engine.jar"
 REQUIRED_JAVA = 17
 
 WITHOUT_ARTIFACTS = {"4.3"}
@@ -66,7 +67,7 @@ def build_jars() -> list[Path]:
     jars = []
     for minor, name in JAR_NAMES.items():
         jar = JARS / name
-        built = SHIM / "shim" / "target" / f"spark-{minor}" / name
+        built = target_of(minor) / name
         if not is_current(jar):
             if not is_current(built):
                 print(f"building {name} with Maven", file=sys.stderr, flush=True)
@@ -76,19 +77,26 @@ def build_jars() -> list[Path]:
     return jars
 
 
-def is_current(jar: Path) -> bool:
+def target_of(minor: str) -> Path:
+    """Folder of what Maven makes of the shim for one Spark minor version."""
+    return JVM / "shim" / "target" / f"spark-{minor}"
+
+
+def is_current(jar: Path, modules: Iterable[str] = ("engine", "shim")) -> bool:
     """Whether the jar exists and is younger than everything that it is made of."""
     if not jar.is_file():
         return False
-    sources = (SHIM / "shim" / "src" / "main").rglob("*.*")
-    inputs = [SHIM / "pom.xml", SHIM / "shim" / "pom.xml", *sources]
+    inputs = [JVM / "pom.xml"]
+    for module in modules:
+        inputs += [JVM / module / "pom.xml", *(JVM / module / "src" / "main").rglob("*.*")]
     return all(source.stat().st_mtime <= jar.stat().st_mtime for source in inputs)
 
 
 def compile_shim(minor: str) -> None:
-    """Run Maven on the shim for one Spark minor version."""
+    """Run Maven on the shim for one Spark minor version. The engine is compiled with the first one."""
     maven = find_maven()
     check_java(maven)
+    remove_stale(minor)
     if minor in WITHOUT_ARTIFACTS:
         make_repository(SUPPORTED_SPARK[minor])
     command = [
@@ -99,13 +107,23 @@ def compile_shim(minor: str) -> None:
         "-DskipTests",
         "-pl",
         "shim",
+        "-am",
         f"-Dspark.minor={minor}",
         "package",
     ]
-    result = subprocess.run(command, cwd=SHIM, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    result = subprocess.run(command, cwd=JVM, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
         tail = "\n".join(result.stdout.strip().splitlines()[-30:])
         raise JarBuildError(f"Maven could not build the shim for Spark {minor} ({' '.join(command)}):\n{tail}")
+
+
+def remove_stale(minor: str) -> None:
+    """Remove what Maven made of older sources: it neither removes the classes of sources that are gone nor compiles the
+    shim again after a change of the engine alone.
+    """
+    shutil.rmtree(target_of(minor), ignore_errors=True)
+    if not is_current(JVM / "engine" / "target" / ENGINE_JAR, ["engine"]):
+        shutil.rmtree(JVM / "engine" / "target", ignore_errors=True)
 
 
 def publish(built: Path, jar: Path) -> None:

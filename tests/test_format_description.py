@@ -1,4 +1,4 @@
-"""The shim's generated format constants match the formats that this package writes."""
+"""The generated format constants of the shim and the engine match the formats that this package writes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def generator() -> ModuleType:
     return module
 
 
-def test_the_description_in_the_shim_is_current(generator: ModuleType) -> None:
-    assert generator.scala_source() == generator.SOURCE.read_text(encoding="utf-8"), "run 'make generate'"
+def test_the_generated_files_are_current(generator: ModuleType) -> None:
+    for path, source in generator.scala_sources().items():
+        assert source == path.read_text(encoding="utf-8"), "run 'make generate'"
 
 
 def test_java_reads_the_patterns_as_python_does(generator: ModuleType) -> None:
@@ -38,9 +39,10 @@ def test_java_reads_the_patterns_as_python_does(generator: ModuleType) -> None:
         assert not alike.fullmatch(other), other
 
 
-def test_no_source_of_the_shim_repeats_a_constant(generator: ModuleType) -> None:
-    """Format constants appear only in the generated description."""
-    sources = set((generator.SHIM / "src" / "main").rglob("*.scala")) - {generator.SOURCE}
-    assert len(sources) > 50
+def test_no_source_of_the_jvm_repeats_a_constant(generator: ModuleType) -> None:
+    """Format constants appear only in the generated files."""
+    of_modules = [set((generator.JVM / module / "src/main").rglob("*.scala")) for module in ("engine", "shim")]
+    assert all(len(sources) > 50 for sources in of_modules)
+    sources = set().union(*of_modules) - set(generator.scala_sources())
     repeated = re.compile(r'0x4960672D|0xC96B1696|0x434B4247|"spark-batch"|"shared/|"chk-', re.IGNORECASE)
     assert not [source.name for source in sources if repeated.search(source.read_text(encoding="utf-8"))]

@@ -171,12 +171,13 @@ def fake_maven(folder: Path, script: str) -> str:
 def test_a_jar_is_current_until_a_source_is_newer(
     hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    sources = tmp_path / "shim" / "src" / "main"
-    sources.mkdir(parents=True)
-    inputs = [tmp_path / "pom.xml", tmp_path / "shim" / "pom.xml", sources / "A.scala"]
+    inputs = [tmp_path / "pom.xml"]
+    for module in ("engine", "shim"):
+        inputs += [tmp_path / module / "pom.xml", tmp_path / module / "src" / "main" / "A.scala"]
     for source in inputs:
+        source.parent.mkdir(parents=True, exist_ok=True)
         source.touch()
-    monkeypatch.setattr(hook, "SHIM", tmp_path)
+    monkeypatch.setattr(hook, "JVM", tmp_path)
     jar = tmp_path / "a.jar"
     assert not hook.is_current(jar)
     jar.touch()
@@ -187,6 +188,25 @@ def test_a_jar_is_current_until_a_source_is_newer(
         os.utime(source, (now + 20, now + 20))
         assert not hook.is_current(jar), source
         os.utime(source, (now, now))
+
+
+def test_a_build_of_new_sources_begins_without_the_classes_of_old_ones(
+    hook: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(hook, "JVM", tmp_path)
+    engine, jar = tmp_path / "engine", tmp_path / "engine" / "target" / hook.ENGINE_JAR
+    classes = [tmp_path / "shim" / "target" / f"spark-{minor}" / "classes" / "A.class" for minor in ("4.1", "4.2")]
+    inputs = [tmp_path / "pom.xml", engine / "pom.xml", engine / "src" / "main" / "A.scala"]
+    for file in [*inputs, jar, *classes]:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    now = jar.stat().st_mtime
+    os.utime(jar, (now + 10, now + 10))
+    hook.remove_stale("4.2")
+    assert [file.exists() for file in [jar, *classes]] == [True, True, False]
+    os.utime(inputs[-1], (now + 20, now + 20))
+    hook.remove_stale("4.1")
+    assert [file.exists() for file in [jar, *classes]] == [False, False, False]
 
 
 def test_the_properties_file_knows_every_setting() -> None:

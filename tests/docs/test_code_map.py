@@ -5,15 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.docs.pages import DOCS, REPOSITORY
 
-SHIM = Path("jvm-shim/shim/src")
-PACKAGE = "org.apache.spark.sql.ckpt"
 PYTEST = ".venv/bin/python -m pytest "
-MAVEN = "mvn -q -B -f jvm-shim/pom.xml -pl shim "
+MAVEN = "mvn -q -B -f jvm-shim/pom.xml -pl "
+
+
+class Module(NamedTuple):
+    """Module in Scala: its folder, its root package, and what Maven takes to test it alone. The rooms of its packages
+    begin with the last part of the root package.
+    """
+
+    folder: Path
+    package: str
+    options: str
+
+    @property
+    def top(self) -> str:
+        return self.package.rpartition(".")[2]
+
+    def owns(self, room: str) -> bool:
+        return re.match(rf"{self.top}\b", room) is not None
+
+
+ENGINE = Module(Path("jvm-shim/engine/src"), "io.github.sparkckpt.engine", "engine ")
+SHIM = Module(Path("jvm-shim/shim/src"), "org.apache.spark.sql.ckpt", "shim -am -Dspark.minor=4.2 ")
+MODULES = (ENGINE, SHIM)
 
 
 def rows() -> list[list[str]]:
@@ -39,13 +60,14 @@ def python_rooms(root: Path) -> set[str]:
     return packages - {"spark_ckpt/"} | modules
 
 
-def scala_rooms(root: Path) -> set[str]:
-    """Packages of the shim, by the part of their name that begins with `ckpt`."""
-    below = PACKAGE.replace(".", "/")
+def scala_rooms(module: Module, root: Path) -> set[str]:
+    """Packages of a module, by the part of their name that begins with that of its root package."""
+    below = module.package.replace(".", "/")
     found = set()
-    for sources in (root / SHIM / "main").glob("scala*"):
+    for sources in (root / module.folder / "main").glob("scala*"):
         for path in (sources / below).rglob("*.scala"):
-            found.add(".".join(("ckpt", *path.parent.relative_to(sources / below).parts)))
+            if path.name != "package.scala":
+                found.add(".".join((module.top, *path.parent.relative_to(sources / below).parts)))
     return found
 
 
@@ -54,12 +76,17 @@ def missing(command: str, root: Path) -> Iterator[str]:
     if command.startswith(PYTEST):
         yield from (path for path in command.removeprefix(PYTEST).split() if not (root / path).exists())
         return
-    selected = re.fullmatch(re.escape(MAVEN) + r"-D(suites|\w+Suites)=(\S+) verify", command)
-    if selected is None:
-        yield command
-        return
-    kind, name = selected.groups()
-    folders = [root / SHIM / sources / "scala" / name.replace(".", "/") for sources in ("test", "test-core")]
+    for module in MODULES:
+        selected = re.fullmatch(re.escape(MAVEN + module.options) + r"-D(suites|\w+Suites)=(\S+) verify", command)
+        if selected is not None:
+            yield from missing_suites(module, *selected.groups(), root)
+            return
+    yield command
+
+
+def missing_suites(module: Module, kind: str, name: str, root: Path) -> Iterator[str]:
+    """The name of suites in a command for a module, if there are none."""
+    folders = [root / module.folder / sources / "scala" / name.replace(".", "/") for sources in ("test", "test-core")]
     found = [
         folder.with_suffix(".scala").exists() if kind == "suites" else any(folder.glob("*Suite*.scala"))
         for folder in folders
@@ -70,11 +97,14 @@ def missing(command: str, root: Path) -> Iterator[str]:
 
 def test_each_package_is_a_room() -> None:
     assert {room for room in rooms() if room.startswith("spark_ckpt/")} == python_rooms(REPOSITORY)
-    assert {room for room in rooms() if re.match(r"ckpt\b", room)} == scala_rooms(REPOSITORY)
+    for module in MODULES:
+        assert {room for room in rooms() if module.owns(room)} == scala_rooms(module, REPOSITORY)
 
 
 def test_the_other_rooms_are_there() -> None:
-    others = {room for room in rooms() if not re.match(r"spark_ckpt/|ckpt\b", room)}
+    others = {
+        room for room in rooms() if not (room.startswith("spark_ckpt/") or any(module.owns(room) for module in MODULES))
+    }
     assert others
     assert [room for room in sorted(others) if not (REPOSITORY / room).is_dir()] == []
 
@@ -89,8 +119,11 @@ def test_the_file_to_open_first_is_there() -> None:
         if len(row) < 4:
             continue
         room = re.findall(r"`([^`]+)`", row[0])[0]
-        package = SHIM / "main" / "scala" / f"{PACKAGE}{room.removeprefix('ckpt')}".replace(".", "/")
-        folder = package if re.match(r"ckpt\b", room) else Path(room).parent if room.endswith(".py") else Path(room)
+        folder = Path(room).parent if room.endswith(".py") else Path(room)
+        for module in MODULES:
+            if module.owns(room):
+                package = f"{module.package}{room.removeprefix(module.top)}"
+                folder = module.folder / "main" / "scala" / package.replace(".", "/")
         for name in re.findall(r"`([^`]+)`", row[2]):
             assert (REPOSITORY / folder / name).is_file(), f"{room}: {name}"
 
@@ -103,10 +136,11 @@ def test_the_map_names_no_command_twice() -> None:
     ("command", "gaps"),
     [
         (f"{PYTEST}tests/storage tests/gone", ["tests/gone"]),
-        (f"{MAVEN}-DwildcardSuites={PACKAGE}.backend verify", []),
-        (f"{MAVEN}-DwildcardSuites={PACKAGE}.gone verify", [f"{PACKAGE}.gone"]),
-        (f"{MAVEN}-Dsuites={PACKAGE}.StoreInterfacesSuite verify", []),
-        (f"{MAVEN}-Dsuites={PACKAGE}.GoneSuite verify", [f"{PACKAGE}.GoneSuite"]),
+        (f"{MAVEN}{ENGINE.options}-DwildcardSuites={ENGINE.package}.backend verify", []),
+        (f"{MAVEN}{ENGINE.options}-DwildcardSuites={SHIM.package}.executor verify", [f"{SHIM.package}.executor"]),
+        (f"{MAVEN}{SHIM.options}-DwildcardSuites={SHIM.package}.gone verify", [f"{SHIM.package}.gone"]),
+        (f"{MAVEN}{SHIM.options}-Dsuites={SHIM.package}.StoreInterfacesSuite verify", []),
+        (f"{MAVEN}{SHIM.options}-Dsuites={SHIM.package}.GoneSuite verify", [f"{SHIM.package}.GoneSuite"]),
         ("make test", ["make test"]),
     ],
 )
@@ -123,8 +157,10 @@ def test_a_package_without_a_room_is_found(tmp_path: Path) -> None:
     ):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text("", encoding="utf-8")
-    source = tmp_path / SHIM / "main" / "scala-since-4.1" / PACKAGE.replace(".", "/") / "compat" / "New.scala"
+    package = Path(SHIM.package.replace(".", "/"))
+    source = tmp_path / SHIM.folder / "main" / "scala-since-4.1" / package / "compat" / "New.scala"
     source.parent.mkdir(parents=True)
     source.write_text("", encoding="utf-8")
     assert python_rooms(tmp_path) == {"spark_ckpt/new/", "spark_ckpt/new/deep/", "spark_ckpt/module.py"}
-    assert scala_rooms(tmp_path) == {"ckpt.compat"}
+    assert scala_rooms(SHIM, tmp_path) == {"ckpt.compat"}
+    assert scala_rooms(ENGINE, tmp_path) == set()

@@ -11,12 +11,12 @@ from tests.support.gateway import class_path
 
 
 def compile_java_jar(sources: Path, folder: Path) -> Path:
-    """Compiles the sources of a directory; returns a jar in `folder`, which is created."""
+    """Compiles the sources below a directory; returns a jar in `folder`, which is created."""
     classes = folder / "classes"
     classes.mkdir(parents=True)
     command = ["javac", "--release", "17", "-nowarn", "-cp", class_path([Path(jar_path())]), "-d", str(classes)]
     done = subprocess.run(
-        [*command, *map(str, sorted(sources.glob("*.java")))],
+        [*command, *map(str, sorted(sources.rglob("*.java")))],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

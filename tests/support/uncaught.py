@@ -81,7 +81,7 @@ def all_caught(folder: Path) -> Iterator[None]:
 
 def plugin_jar() -> Path:
     """The jar with the plugin, compiled for this environment if its sources have changed."""
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.glob("*.java")))).hexdigest()[:12]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(SOURCES.rglob("*.java")))).hexdigest()[:12]
     jar = Path(sys.prefix) / f"uncaught-{digest}.jar"
     if not jar.exists():
         with tempfile.TemporaryDirectory(dir=sys.prefix) as folder:

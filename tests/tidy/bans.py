@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.tidy.sources import PYTHON_FOLDERS, SHIM, files, references, scala_code, text_of, tree_of
+from tests.tidy.sources import PYTHON_FOLDERS, SCALA_FOLDERS, SHIM, files, references, scala_code, text_of, tree_of
 
 LIBRARY = ("spark_ckpt",)
 
@@ -301,9 +301,9 @@ PYTHON = (
 def _in_scala(
     construct: str, instead: str, lines: Callable[[Path], Iterator[int]], planted: str, allowed: str = ""
 ) -> Ban:
-    """Ban for the shim. One file of the package `org.apache.spark.sql.ckpt` may have the construct."""
+    """Ban for the engine and the shim. One file of the package `org.apache.spark.sql.ckpt` may have the construct."""
     allowed_files = frozenset({f"{SHIM}/scala/org/apache/spark/sql/ckpt/{allowed}"}) if allowed else frozenset[str]()
-    return Ban(construct, instead, lines, planted, (SHIM,), ".scala", allowed_files)
+    return Ban(construct, instead, lines, planted, SCALA_FOLDERS, ".scala", allowed_files)
 
 
 SCALA = (

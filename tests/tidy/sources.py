@@ -11,7 +11,9 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 PYTHON_FOLDERS = ("spark_ckpt", "tests", "benchmarks", "docs", "jvm-shim")
+ENGINE = "jvm-shim/engine/src/main"
 SHIM = "jvm-shim/shim/src/main"
+SCALA_FOLDERS = (ENGINE, SHIM)
 
 _GENERATED = frozenset({"target", "__pycache__"})
 """Names of folders with build output below the folders of sources."""

@@ -1,4 +1,4 @@
-"""The library and the shim define nothing that no other line of the repository names."""
+"""The library, the engine and the shim define nothing that no other line of the repository names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.tidy.definitions import dead, dead_scala
 from tests.tidy.planted import made
-from tests.tidy.sources import REPOSITORY, SHIM, files, references, text_of
+from tests.tidy.sources import REPOSITORY, SCALA_FOLDERS, SHIM, files, references, text_of
 
 HERE = Path(__file__).parent  # names that only these checks have do not count
 SUFFIXES = (".py", ".scala", ".java", ".md", ".toml", ".xml", ".yml")
@@ -34,8 +34,9 @@ def found_in(root: Path) -> set[tuple[str, str]]:
 
 
 def found_in_scala(root: Path) -> set[tuple[str, str]]:
-    """Dead definitions of the shim in a repository."""
-    found = dead_scala(list(files(root, SHIM, ".scala")), texts_of(root))
+    """Dead definitions of the engine and the shim in a repository."""
+    sources = [path for folder in SCALA_FOLDERS for path in files(root, folder, ".scala")]
+    found = dead_scala(sources, texts_of(root))
     return {(source.relative_to(root).as_posix(), name) for source, name in found}
 
 
@@ -87,7 +88,7 @@ def test_a_planted_module_that_nothing_imports_is_found(tmp_path: Path) -> None:
     assert never_imported(made(tmp_path, sources)) == {"spark_ckpt.a"}
 
 
-def test_every_definition_of_the_shim_is_named_elsewhere() -> None:
+def test_every_definition_in_scala_is_named_elsewhere() -> None:
     assert found_in_scala(REPOSITORY) == set()
 
 
@@ -100,7 +101,7 @@ def test_every_definition_of_the_shim_is_named_elsewhere() -> None:
         "trait Used {\n  object Inner {\n    def LeftOver(a: Int): Int = 1\n  }\n  Inner\n}\nUsed",
     ],
 )
-def test_a_planted_dead_definition_of_the_shim_is_found(source: str, tmp_path: Path) -> None:
+def test_a_planted_dead_definition_in_scala_is_found(source: str, tmp_path: Path) -> None:
     path = f"{SHIM}/scala/A.scala"
     assert found_in_scala(made(tmp_path, {path: source})) == {(path, "LeftOver")}
 
@@ -114,6 +115,6 @@ def test_a_planted_dead_definition_of_the_shim_is_found(source: str, tmp_path: P
         {"A.scala": 'object Used {\n  val text = """\n  def inText = 1"""\n  text\n}\nUsed'},
     ],
 )
-def test_a_definition_of_the_shim_that_is_used_is_not_dead(sources: dict[str, str], tmp_path: Path) -> None:
+def test_a_definition_in_scala_that_is_used_is_not_dead(sources: dict[str, str], tmp_path: Path) -> None:
     root = made(tmp_path, {f"{SHIM}/scala/{name}": text for name, text in sources.items()})
     assert found_in_scala(root) == set()

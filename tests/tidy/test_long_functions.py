@@ -11,7 +11,7 @@ import pytest
 
 from tests.tidy.definitions import functions
 from tests.tidy.planted import made
-from tests.tidy.sources import PYTHON_FOLDERS, REPOSITORY, SHIM, files, scala_code, text_of, tree_of
+from tests.tidy.sources import PYTHON_FOLDERS, REPOSITORY, SCALA_FOLDERS, SHIM, files, scala_code, text_of, tree_of
 
 LIMIT = 70
 """Lines of a function, with its docstring and without its decorators."""
@@ -41,9 +41,10 @@ def long_functions(root: Path) -> dict[tuple[str, str], int]:
         for path in files(root, folder, ".py")
         for function in functions(tree_of(path))
     }
-    for path in files(root, SHIM, ".scala"):
-        for name, lines in scala_functions(text_of(path)):
-            lengths[path, name] = max(lines, lengths.get((path, name), 0))
+    for folder in SCALA_FOLDERS:
+        for path in files(root, folder, ".scala"):
+            for name, lines in scala_functions(text_of(path)):
+                lengths[path, name] = max(lines, lengths.get((path, name), 0))
     return {(path.relative_to(root).as_posix(), name): n for (path, name), n in lengths.items() if n > LIMIT}
 
 

@@ -1,4 +1,4 @@
-package org.apache.spark.sql.ckpt.backend;
+package io.github.sparkckpt.engine.backend;
 
 import java.io.FilterOutputStream;
 import java.io.IOException;

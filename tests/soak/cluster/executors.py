@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _BACKGROUND = re.compile(r'^"spark-ckpt-(base-snapshot|heavy-merge|merge)[^"]*"')
-_OURS = "org.apache.spark.sql.ckpt."
+_OURS = re.compile(r"\bat (?:org\.apache\.spark\.sql\.ckpt|io\.github\.sparkckpt\.engine)\.")
 _TOTAL = re.compile(r"^Total\s+\d+\s+(\d+)", re.MULTILINE)
 _ENDED = re.compile(r"Executor (\S+) finished with state (\S+)(?:.*?exitStatus (\d+))?")
 _UNCAUGHT = re.compile(r"Uncaught exception in thread|^Exception in thread ", re.MULTILINE)
@@ -32,7 +32,7 @@ def background_work(pid: int) -> set[str]:
 def parse_background(dump: str) -> set[str]:
     """Kinds of background work in a thread dump: a thread of ours that has a frame of ours."""
     threads = dump.split("\n\n")
-    return {name[1] for thread in threads if (name := _BACKGROUND.match(thread)) and _OURS in thread}
+    return {name[1] for thread in threads if (name := _BACKGROUND.match(thread)) and _OURS.search(thread)}
 
 
 def _jcmd(pid: int, command: str) -> str:

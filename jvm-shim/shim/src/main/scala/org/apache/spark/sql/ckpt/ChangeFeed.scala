@@ -10,8 +10,9 @@
  */
 package org.apache.spark.sql.ckpt
 
+import io.github.sparkckpt.engine.backend.{DeltaEntry, ListCursor}
+
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.backend.{DeltaEntry, ListCursor}
 import org.apache.spark.sql.ckpt.executor.{ColumnFamily, StateDeltas, ValueEncoding, VersionedDelta}
 import org.apache.spark.sql.execution.streaming.state.RecordType
 import org.apache.spark.unsafe.Platform

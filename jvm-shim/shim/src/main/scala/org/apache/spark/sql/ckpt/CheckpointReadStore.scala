@@ -12,8 +12,9 @@ package org.apache.spark.sql.ckpt
 
 import scala.collection.mutable
 
+import io.github.sparkckpt.engine.backend.{EntryIterator, TableReader, ListCursor}
+
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.backend.{EntryIterator, TableReader, ListCursor}
 import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.executor.{ColumnFamily, KeyScans, ValueEncoding}
 import org.apache.spark.sql.execution.streaming.state._

@@ -10,10 +10,11 @@
  */
 package org.apache.spark.sql.ckpt
 
+import io.github.sparkckpt.engine.backend.KeyedTable
+
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.backend.KeyedTable
 import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.executor.ColumnFamily
 import org.apache.spark.sql.execution.streaming.state._

@@ -16,11 +16,11 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.concurrent.duration.FiniteDuration
 
+import io.github.sparkckpt.engine.backend._
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.executor._
@@ -127,7 +127,8 @@ class CheckpointStateStoreProvider
     turn = new StoreTurn(stateStoreId, timeout)
     tier = Settings.memoryBudget(settings).map(LocalDisk.tier)
     state = new HeldState(stateStoreId, families, files, partitions,
-      new HashMapStateBackend(_, Settings.tellsWrites(settings), tier.orNull, codec),
+      new HashMapStateBackend(
+        _, Settings.tellsWrites(settings), tier.orNull, codec, checkTask = () => KilledTasks.check()),
       messages.unreadable(_, _, timeout))
     isLazy = Settings.restoresLazily(settings)
     job match {

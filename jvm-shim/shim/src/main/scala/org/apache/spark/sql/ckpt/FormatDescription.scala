@@ -36,14 +36,6 @@ private[ckpt] object FormatDescription {
   final val CompletedDirectory = "completed"
   final val RecordFormat = 1
 
-  // ---- segments ----
-  final val SegmentMagic = 0x434B4247
-  final val SegmentVersion = 1
-  final val SegmentHeaderBytes = 32
-  final val SegmentKindAt = 5
-  final val BaseSegment = 1
-  final val DeltaSegment = 2
-
   // ---- features that a reader must know ----
   val Features: Set[String] = Set(
     "seen-records",

@@ -10,7 +10,6 @@
  */
 package org.apache.spark.sql.ckpt
 
-import java.lang.ref.Cleaner
 import java.util.concurrent._
 import java.util.concurrent.TimeUnit.SECONDS
 import java.util.concurrent.atomic.AtomicLong
@@ -86,12 +85,6 @@ private[ckpt] object OwnThreads extends Logging {
     timer.setRemoveOnCancelPolicy(true)
     timer
   }
-
-  /** Runs an action once nothing refers to the owner any more, unless it is run before. It must not refer to it. */
-  def whenUnreachable(owner: AnyRef)(action: Runnable): Cleaner.Cleanable =
-    cleaner.register(owner, () => guard("a cleanup")(action.run()))
-
-  private lazy val cleaner = Cleaner.create()
 
   private final class Pool(
       name: String, least: Int, most: Int, keepAliveSeconds: Int, queue: BlockingQueue[Runnable])

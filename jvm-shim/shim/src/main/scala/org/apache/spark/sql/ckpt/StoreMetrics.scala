@@ -12,7 +12,8 @@ package org.apache.spark.sql.ckpt
 
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
-import org.apache.spark.sql.ckpt.backend.LocalTier
+import io.github.sparkckpt.engine.backend.LocalTier
+
 import org.apache.spark.sql.execution.streaming.state._
 
 /**

@@ -15,6 +15,7 @@ import java.util.concurrent.{Callable, ExecutionException, TimeUnit}
 import scala.concurrent.Promise
 import scala.util.control.ControlThrowable
 
+import io.github.sparkckpt.uncaught.UncaughtErrorsReporter
 import org.scalatest.funsuite.AnyFunSuite
 
 class OwnThreadsSuite extends AnyFunSuite {
@@ -75,7 +76,6 @@ class OwnThreadsSuite extends AnyFunSuite {
       promise.future.foreach(_ => throw error)(OwnThreads.WhereCompleted)
       promise.success(1)
     }
-    assertLogged(error)(OwnThreads.whenUnreachable(new Object)(() => throw error).clean())
   }
 
   test("a thread of others knows afterwards that it was interrupted") {

@@ -13,9 +13,8 @@ package org.apache.spark.sql.ckpt
 import scala.concurrent.duration._
 import scala.io.{Codec, Source}
 
+import io.github.sparkckpt.engine.backend.BlockCodec
 import org.scalatest.funsuite.AnyFunSuite
-
-import org.apache.spark.sql.ckpt.backend.BlockCodec
 
 class SettingsSuite extends AnyFunSuite {
   private def ack(text: String) = Settings.ackThreshold(Map(Settings.AckThreshold -> text))

@@ -43,9 +43,9 @@ class SourceRulesSuite extends AnyFunSuite {
     assert(importsOf("executor", "driver", "bridge").isEmpty)
   }
 
-  test("the backends know neither the wire nor Spark's stores, and the wire knows neither end of it") {
-    assert(importsOf("backend", "protocol", "executor", "driver", "bridge").isEmpty)
-    assert(importsOf("protocol", "backend", "executor", "driver", "bridge").isEmpty)
+  test("the wire knows neither end of it, nor the engine") {
+    assert(importsOf("protocol", "executor", "driver", "bridge").isEmpty)
+    assert(!imports("protocol").exists(_._2.contains("sparkckpt.engine")))
   }
 
   test("no request or reply is put together outside the package of the protocol") {
@@ -66,13 +66,13 @@ class SourceRulesSuite extends AnyFunSuite {
     assert(strays.isEmpty)
   }
 
-  test("threads are started in one place, where their errors end") {
+  test("threads are started in one place of each module, where their errors end") {
     val starts = Seq("new Thread\\b", "extends Thread\\b", "ThreadUtils\\b", "\\bExecutors\\.", "ThreadPoolExecutor",
       "ForkJoin", "new Timer\\b", "Cleaner\\.create", "ExecutionContext\\.\\w", "\\.par\\b", "\\.parallel\\(\\)",
       "CompletableFuture\\.\\w+Async", "addShutdownHook", "UncaughtExceptionHandler").mkString("|").r
-    val all = sources(root.resolve("shim/src/main"), ".scala")
+    val all = Seq("engine", "shim").flatMap(module => sources(root.resolve(s"$module/src/main"), ".scala"))
     val starting = all.filter(file => starts.findFirstIn(Files.readString(file)).isDefined)
-    assert(starting.map(_.getFileName.toString) == Seq("OwnThreads.scala"))
+    assert(starting.map(_.getFileName.toString) == Seq("Cleanups.scala", "OwnThreads.scala"))
   }
 
   test("what threads of Spark call leaves its errors there, too") {

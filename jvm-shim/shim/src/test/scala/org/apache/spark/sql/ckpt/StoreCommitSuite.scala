@@ -15,12 +15,12 @@ import java.nio.file.Files
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
+import io.github.sparkckpt.engine.backend.TableRetiredException
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.executor.CommitDeniedException
-import org.apache.spark.sql.ckpt.backend.TableRetiredException
 import org.apache.spark.sql.ckpt.protocol.{Message, Notification}
 import org.apache.spark.sql.execution.streaming.state.StateStore
 

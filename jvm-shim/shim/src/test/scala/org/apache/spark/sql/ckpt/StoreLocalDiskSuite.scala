@@ -12,10 +12,10 @@ package org.apache.spark.sql.ckpt
 
 import java.io.{File, RandomAccessFile}
 
+import io.github.sparkckpt.engine.backend.LocalStateException
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.{SparkConf, SparkEnv}
-import org.apache.spark.sql.ckpt.backend.LocalStateException
 import org.apache.spark.sql.ckpt.executor.LocalDisk
 import org.apache.spark.util.Utils
 

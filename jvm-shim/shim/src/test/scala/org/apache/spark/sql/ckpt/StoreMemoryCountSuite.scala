@@ -10,10 +10,10 @@
  */
 package org.apache.spark.sql.ckpt
 
+import io.github.sparkckpt.engine.support.LiveHeap
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.backend.LiveHeap
 import org.apache.spark.sql.ckpt.executor.HeldState
 import org.apache.spark.sql.ckpt.protocol.Notification
 import org.apache.spark.sql.execution.streaming.state.StateStore

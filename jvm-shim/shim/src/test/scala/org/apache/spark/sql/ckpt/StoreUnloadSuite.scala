@@ -13,13 +13,13 @@ package org.apache.spark.sql.ckpt
 import java.lang.ref.WeakReference
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
+import io.github.sparkckpt.engine.backend.HashMapStateBackend
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.backend.HashMapStateBackend
 import org.apache.spark.sql.ckpt.executor.{BaseSnapshots, StateFiles}
 import org.apache.spark.sql.ckpt.protocol.BaseDemand
 import org.apache.spark.sql.execution.streaming.state.StateStore

@@ -16,10 +16,11 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicReference}
 
 import scala.util.control.NonFatal
 
+import io.github.sparkckpt.engine.backend._
+
 import org.apache.spark.{TaskContext, TaskKilledException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.{CheckpointFailure, OwnThreads}
-import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, MergeDemand, VersionSpan}
 
 /** A written segment that waits for the next ack. */

@@ -12,9 +12,8 @@ package org.apache.spark.sql.ckpt.executor
 
 import java.io.{File, RandomAccessFile}
 
+import io.github.sparkckpt.engine.backend.ByteSource
 import org.apache.hadoop.fs.FSDataInputStream
-
-import org.apache.spark.sql.ckpt.backend.ByteSource
 
 /** A state file read through Hadoop. */
 private[ckpt] final class HadoopByteSource(override val name: String, in: FSDataInputStream, override val length: Long)

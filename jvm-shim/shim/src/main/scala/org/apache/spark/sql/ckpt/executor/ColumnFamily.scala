@@ -10,8 +10,9 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import io.github.sparkckpt.engine.backend._
+
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
-import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.{BooleanType, ByteType, StructType}
 import org.apache.spark.unsafe.Platform
@@ -114,9 +115,12 @@ private[ckpt] object ColumnFamily {
       case (field, i) => BoundReference(i, field.dataType, field.nullable)
     })
 
-    override def prefixOf(keyBase: AnyRef, keyOffset: Long, keyLength: Int): UnsafeRow = {
+    private val prefix = new Slice
+
+    override def prefixOf(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Slice = {
       key.pointTo(keyBase, keyOffset, keyLength)
-      projection(key)
+      val row = projection(key)
+      prefix.point(row.getBaseObject, row.getBaseOffset, row.getSizeInBytes)
     }
   }
 

@@ -13,10 +13,11 @@ package org.apache.spark.sql.ckpt.executor
 import scala.concurrent.duration.FiniteDuration
 import scala.util.control.NonFatal
 
+import io.github.sparkckpt.engine.backend.KeyedStateBackend
+
 import org.apache.spark.TaskContext
 import org.apache.spark.executor.CommitDeniedException
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.KeyedStateBackend
 import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, BaseDescription, Coordinator, Decline, MergedDescription}
 import org.apache.spark.sql.ckpt.protocol.{Unreadable, VersionSpan}
 

@@ -13,8 +13,9 @@ package org.apache.spark.sql.ckpt.executor
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import io.github.sparkckpt.engine.backend._
+
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.protocol.{DeltaToMerge, MergeDemand}
 
 /**

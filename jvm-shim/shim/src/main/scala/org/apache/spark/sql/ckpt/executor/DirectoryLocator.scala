@@ -18,6 +18,7 @@ import java.security.MessageDigest
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
+import io.github.sparkckpt.engine.segment.SegmentConstants
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.FormatDescription._
@@ -110,9 +111,9 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
   private def startsWithBase(segment: StateLocation.Segment): Boolean = {
     val opened = segment.open(files)
     try {
-      val header = new Array[Byte](SegmentKindAt + 1)
+      val header = new Array[Byte](SegmentConstants.KindAt + 1)
       opened.source.readFully(segment.offsets.head, header, 0, header.length)
-      header(SegmentKindAt) == BaseSegment
+      header(SegmentConstants.KindAt) == SegmentConstants.KindBase
     } finally opened.source.close()
   }
 

@@ -15,11 +15,11 @@ import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 
 import scala.collection.mutable
 
+import io.github.sparkckpt.engine.backend.SegmentInfo
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.backend.SegmentInfo
 import org.apache.spark.sql.ckpt.protocol.{Message, SharedFileLimits}
 
 /** Tasks that may share a file: those of one attempt of a stage. */

@@ -12,10 +12,11 @@ package org.apache.spark.sql.ckpt.executor
 
 import scala.util.control.NonFatal
 
+import io.github.sparkckpt.engine.backend._
+
 import org.apache.spark.TaskKilledException
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.{CheckpointFailure, RestoreCost, StoreUsageFailure}
-import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**

@@ -16,9 +16,10 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
+import io.github.sparkckpt.engine.backend.{KeyedStateBackend, TableRetiredException}
+
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.OwnThreads
-import org.apache.spark.sql.ckpt.backend.{KeyedStateBackend, TableRetiredException}
 
 /**
  * Loads, in the background, what restarted stores have left in their files. It waits a little after their first batch:

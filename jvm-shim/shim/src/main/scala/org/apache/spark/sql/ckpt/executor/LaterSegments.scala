@@ -10,10 +10,11 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import io.github.sparkckpt.engine.backend.{MisplacedRowException, StateSegment, StoredSegments}
+
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.{CheckpointFailure, RestoreCost, Settings}
-import org.apache.spark.sql.ckpt.backend.{MisplacedRowException, StateSegment, StoredSegments}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**

@@ -15,8 +15,9 @@ import java.net.SocketTimeoutException
 import java.nio.channels.ClosedByInterruptException
 import java.nio.file.NoSuchFileException
 
+import io.github.sparkckpt.engine.backend.StateStreamDamagedException
+
 import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointStateStoreProvider}
-import org.apache.spark.sql.ckpt.backend.StateStreamDamagedException
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 

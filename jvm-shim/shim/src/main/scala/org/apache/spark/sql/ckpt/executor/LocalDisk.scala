@@ -14,8 +14,9 @@ import java.io.{File, IOException}
 import java.nio.file.{Files, Path}
 import java.util.UUID
 
+import io.github.sparkckpt.engine.backend.{LocalStateException, LocalTier, MemoryBudget}
+
 import org.apache.spark.{SparkConf, SparkEnv}
-import org.apache.spark.sql.ckpt.backend.{LocalStateException, LocalTier, MemoryBudget}
 import org.apache.spark.util.{ShutdownHookManager, Utils}
 
 /** Files for state in Spark's local directories, which Spark cleans up after a crash too. */

@@ -15,8 +15,9 @@ import java.util.concurrent.{Callable, ExecutionException, Future}
 
 import scala.collection.mutable
 
+import io.github.sparkckpt.engine.backend.{ByteSource, SegmentReader}
+
 import org.apache.spark.sql.ckpt.OwnThreads
-import org.apache.spark.sql.ckpt.backend.{ByteSource, SegmentReader}
 import org.apache.spark.sql.ckpt.protocol.LocatedFile
 
 /**

@@ -17,9 +17,10 @@ import java.util.concurrent.atomic.AtomicLong
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import io.github.sparkckpt.engine.backend.ByteSource
+
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.backend.ByteSource
 import org.apache.spark.util.Utils
 
 /**

@@ -10,11 +10,11 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import io.github.sparkckpt.engine.backend.RowFilter
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.RowFilter
 import org.apache.spark.sql.ckpt.compat.KeyEncoders
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType

@@ -13,7 +13,8 @@ package org.apache.spark.sql.ckpt.executor
 import java.io.OutputStream
 import java.nio.{ByteBuffer, ByteOrder}
 
-import org.apache.spark.sql.ckpt.backend.{SegmentBytes, SegmentInfo}
+import io.github.sparkckpt.engine.backend.{SegmentBytes, SegmentInfo}
+
 import org.apache.spark.sql.ckpt.protocol.{Message, SegmentDescription}
 
 /** Start of a task's segment in a shared file, and length of the file. */

@@ -10,8 +10,9 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import io.github.sparkckpt.engine.backend.{DeltaEntries, DeltaEntry, RowFilter, StateSegment}
+
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.{DeltaEntries, DeltaEntry, RowFilter, StateSegment}
 
 /** A delta, the version that it leads to, and its rows that count. */
 private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment, rows: RowFilter) {

@@ -17,6 +17,7 @@ import java.util.UUID
 
 import scala.util.control.NonFatal
 
+import io.github.sparkckpt.engine.backend.ByteSource
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.Options.OpenFileOptions._
@@ -24,7 +25,6 @@ import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.sql.ckpt.FormatDescription.SharedDirectory
-import org.apache.spark.sql.ckpt.backend.ByteSource
 import org.apache.spark.sql.ckpt.protocol.LocatedFile
 
 /**

@@ -14,7 +14,8 @@ import java.io.Closeable
 
 import scala.collection.mutable.ArrayBuffer
 
-import org.apache.spark.sql.ckpt.backend.{ArrayByteSource, ByteSource, StateSegment}
+import io.github.sparkckpt.engine.backend.{ArrayByteSource, ByteSource, StateSegment}
+
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocatedFile, LocateReply, PartitionFilter}
 
 /**

@@ -10,8 +10,9 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
+import io.github.sparkckpt.engine.backend.Bytes
+
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.backend.Bytes
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.unsafe.Platform
 

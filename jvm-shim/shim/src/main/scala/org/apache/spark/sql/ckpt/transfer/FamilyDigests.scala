@@ -10,9 +10,10 @@
  */
 package org.apache.spark.sql.ckpt.transfer
 
+import io.github.sparkckpt.engine.backend.RowDigest
+
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.RowDigest
 import org.apache.spark.sql.ckpt.executor._
 import org.apache.spark.sql.execution.streaming.state._
 

@@ -12,12 +12,12 @@ package org.apache.spark.sql.ckpt.transfer
 
 import java.io.File
 
+import io.github.sparkckpt.engine.backend._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.executor._
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.Utils

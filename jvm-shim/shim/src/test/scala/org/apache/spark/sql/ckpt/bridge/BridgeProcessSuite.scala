@@ -15,12 +15,12 @@ import java.util.concurrent.{CountDownLatch, TimeUnit}
 import scala.concurrent.duration.FiniteDuration
 import scala.jdk.CollectionConverters._
 
+import io.github.sparkckpt.uncaught.UncaughtErrorsReporter
 import org.apache.hadoop.conf.Configuration
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.UncaughtErrorsReporter
 import org.apache.spark.sql.ckpt.protocol.Message
 
 class BridgeProcessSuite extends AnyFunSuite {

@@ -13,14 +13,15 @@ package org.apache.spark.sql.ckpt.executor
 import java.nio.file.Files
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
+import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.uncaught.UncaughtErrorsReporter
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.{CheckpointFailure, UncaughtErrorsReporter}
-import org.apache.spark.sql.ckpt.backend._
+import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, DeltaToMerge, LocatedFile, MergeDemand, VersionSpan}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils

@@ -15,6 +15,8 @@ import java.util.UUID
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicReference
 
+import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.engine.support.LiveHeap
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.concurrent.Eventually._
@@ -22,7 +24,6 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.{TaskContext, TaskKilledException}
-import org.apache.spark.sql.ckpt.backend._
 import org.apache.spark.sql.ckpt.protocol.BaseDemand
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils

@@ -13,13 +13,13 @@ package org.apache.spark.sql.ckpt.executor
 import java.io.OutputStream
 import java.util.concurrent.{CountDownLatch, Executors, Future, TimeUnit}
 
+import io.github.sparkckpt.engine.backend.SegmentInfo
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.backend.SegmentInfo
 import org.apache.spark.sql.ckpt.protocol.SharedFileLimits
 import org.apache.spark.util.Utils
 

@@ -15,11 +15,10 @@ import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import scala.concurrent.duration.Duration
 
+import io.github.sparkckpt.engine.backend.{HashMapStateBackend, StateSegment, StoredSegments}
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
-
-import org.apache.spark.sql.ckpt.backend.{HashMapStateBackend, StateSegment, StoredSegments}
 
 class LaterLoadsSuite extends AnyFunSuite {
   private val never: Long = TimeUnit.MINUTES.toNanos(5)

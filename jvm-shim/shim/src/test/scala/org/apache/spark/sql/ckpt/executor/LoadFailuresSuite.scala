@@ -14,9 +14,8 @@ import java.io.{EOFException, FileNotFoundException, InterruptedIOException, IOE
 import java.net.SocketTimeoutException
 import java.nio.channels.ClosedByInterruptException
 
+import io.github.sparkckpt.engine.backend.StateStreamDamagedException
 import org.scalatest.funsuite.AnyFunSuite
-
-import org.apache.spark.sql.ckpt.backend.StateStreamDamagedException
 
 class LoadFailuresSuite extends AnyFunSuite {
   private def of(cause: Throwable) = LoadFailures.of("version 3 of a store", "s3a://bucket/ckpt", cause)

@@ -14,11 +14,11 @@ import java.lang.ref.WeakReference
 
 import scala.collection.mutable
 
+import io.github.sparkckpt.uncaught.UncaughtErrorsReporter
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.UncaughtErrorsReporter
 import org.apache.spark.sql.ckpt.protocol.Notification
 
 class LoadedStoresSuite extends AnyFunSuite {

@@ -12,9 +12,9 @@ package org.apache.spark.sql.ckpt.executor
 
 import java.io.{ByteArrayOutputStream, File, IOException}
 
+import io.github.sparkckpt.engine.backend.{ByteSource, SegmentInfo}
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.backend.{ByteSource, SegmentInfo}
 import org.apache.spark.sql.ckpt.protocol.{Message, MergeDemand}
 import org.apache.spark.util.Utils
 

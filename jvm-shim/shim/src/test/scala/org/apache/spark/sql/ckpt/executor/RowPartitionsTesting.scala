@@ -14,13 +14,13 @@ import java.nio.file.{Files, Path => LocalPath}
 
 import scala.util.Using
 
+import io.github.sparkckpt.engine.backend.RowFilter
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataOutputStream, Path}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
-import org.apache.spark.sql.ckpt.backend.RowFilter
 import org.apache.spark.sql.ckpt.protocol.PartitionFilter
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.SchemaHelper.SchemaWriter

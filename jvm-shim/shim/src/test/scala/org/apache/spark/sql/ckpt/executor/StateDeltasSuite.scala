@@ -13,12 +13,12 @@ package org.apache.spark.sql.ckpt.executor
 
 import scala.collection.mutable
 
+import io.github.sparkckpt.engine.backend.{HashMapStateBackend, SegmentBytes}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.backend.{HashMapStateBackend, SegmentBytes}
 import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, StateStoreId}
 import org.apache.spark.sql.types.{LongType, StructField, StructType}
 import org.apache.spark.unsafe.Platform

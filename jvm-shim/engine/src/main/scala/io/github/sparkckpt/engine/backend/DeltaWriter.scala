@@ -1,0 +1,45 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.backend
+
+import java.io.OutputStream
+
+/** Writer of a batch's changes as a delta. */
+private[backend] final class DeltaWriter(maxParallelism: Int, codec: BlockCodec) {
+  private val writer = new SegmentWriter(maxParallelism, codec)
+
+  /** Bytes of memory, estimated while a delta is written. From any thread. */
+  def memoryBytes: Long = writer.memoryBytes
+
+  /** Approximate bytes of the changes of some families, not less than the actual number. O(changes). */
+  def size(families: Iterator[HashMapTable]): Long = {
+    var size = 0L
+    val cursor = new EntryCursor
+    families.foreach { f =>
+      ChangeSource.of(f).foreach { source =>
+        var id = 0
+        while (id < source.count) {
+          if (source.contains(id)) {
+            source.point(id, cursor)
+            size += 8L + cursor.keyLength + math.max(0, cursor.valueLength)
+          }
+          id += 1
+        }
+        size += math.min(maxParallelism, f.buffer.count) * (SegmentFormat.HeaderBytes + 15L + 3L * f.name.length)
+      }
+    }
+    size
+  }
+
+  /** @param version the version that the changes lead to */
+  def write(families: Iterator[HashMapTable], version: Long, out: OutputStream): SegmentInfo =
+    try writer.write(families.flatMap(ChangeSource.of).toArray, isBase = false, version, out) finally writer.trim()
+}

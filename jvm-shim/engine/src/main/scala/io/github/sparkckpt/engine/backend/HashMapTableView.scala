@@ -1,0 +1,40 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.backend
+
+/**
+ * A column family at one version, apart from the table that writes. Its results stay unchanged until the end of the
+ * batch. A view of the folded version is valid until the table changes, regardless of batches opened, dropped or
+ * reopened on top; a view of a committed version is valid until that is folded or dropped. Then it refuses to read.
+ */
+private[backend] final class HashMapTableView(
+    override private[backend] val owner: HashMapTable,
+    override private[backend] val table: StateTable,
+    override private[backend] val buffer: WriteBuffer)
+  extends HashMapReader {
+
+  private val epoch = owner.epoch
+  private val generation = table.generation
+  private var queue: LookupQueue = _
+
+  override private[backend] def lookups: LookupQueue = {
+    if (queue == null && buffer == null) queue = owner.openReadersLookups()
+    queue
+  }
+
+  override private[backend] def checkRead(keyLength: Int): Unit = {
+    HashMapTable.checkKeyLength(keyLength)
+    if (table.generation != generation || (buffer != null && owner.epoch != epoch)) {
+      throw new IllegalStateException(
+        s"The state version of this reader of column family $name is no longer in memory.")
+    }
+  }
+}

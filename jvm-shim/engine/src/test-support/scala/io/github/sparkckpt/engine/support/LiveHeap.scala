@@ -1,0 +1,45 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.support
+
+import org.scalatest.Assertions
+
+/** Measures the heap that lives, for suites that compare it with what is counted. */
+trait LiveHeap extends Assertions {
+
+  /** Bytes of live objects: the least after several collections. */
+  protected def liveHeap(): Long = {
+    val runtime = Runtime.getRuntime
+    def collected(): Long = {
+      System.gc()
+      runtime.totalMemory - runtime.freeMemory
+    }
+    // The serial collector leaves dead objects where they are, but for each fourth time.
+    def least(): Long = Seq.fill(4)(collected()).min
+    var last = least()
+    var next = least()
+    while (last - next > LiveHeap.Noise) {
+      // Cleaners and references run in threads of their own.
+      Thread.sleep(20)
+      last = next
+      next = least()
+    }
+    next
+  }
+
+  /** Fails unless what is counted is within a tenth of the bytes that live. */
+  protected def assertCounted(counted: Long, live: Long, what: String): Unit =
+    assert(math.abs(counted - live) <= live / 10, s"$what: $live bytes live, and $counted are counted")
+}
+
+private object LiveHeap {
+  private final val Noise = 64L << 10
+}
