@@ -188,6 +188,7 @@ lint: $(INSTALLED)  ## style, types, import layers and public CI workflows
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 	$(RUN) -m tests.test_layers
+	$(RUN) -m tests.test_scala_layers
 	@$(MAKE) --no-print-directory actionlint
 
 actionlint:  ## check .github/workflows; needs Go the first time

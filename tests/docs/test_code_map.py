@@ -66,8 +66,7 @@ def scala_rooms(module: Module, root: Path) -> set[str]:
     found = set()
     for sources in (root / module.folder / "main").glob("scala*"):
         for path in (sources / below).rglob("*.scala"):
-            if path.name != "package.scala":
-                found.add(".".join((module.top, *path.parent.relative_to(sources / below).parts)))
+            found.add(".".join((module.top, *path.parent.relative_to(sources / below).parts)))
     return found
 
 

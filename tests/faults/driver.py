@@ -90,7 +90,7 @@ def disarm_disk(spark: SparkSession, folder: CellFolder) -> None:
 
 def disk_of(spark: SparkSession) -> Any:
     """`StruckDisk.java` in the driver's JVM."""
-    return spark.sparkContext._jvm.io.github.sparkckpt.engine.backend.StruckDisk  # type: ignore[union-attr]
+    return spark.sparkContext._jvm.io.github.sparkckpt.engine.pages.StruckDisk  # type: ignore[union-attr]
 
 
 def run_query(spark: SparkSession, folder: CellFolder) -> bool:

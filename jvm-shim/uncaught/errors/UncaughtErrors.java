@@ -74,7 +74,8 @@ public final class UncaughtErrors {
 
     private static void listen(BiConsumer<String, Throwable> receiver) {
         context = (LoggerContext) LogManager.getContext(false);
-        AbstractAppender appender = new AbstractAppender(UncaughtErrors.class.getName(), null, null, true, Property.EMPTY_ARRAY) {
+        String name = UncaughtErrors.class.getName();
+        AbstractAppender appender = new AbstractAppender(name, null, null, true, Property.EMPTY_ARRAY) {
             @Override
             public void append(LogEvent event) {
                 String message = event.getMessage().getFormattedMessage();

@@ -1,4 +1,4 @@
-package io.github.sparkckpt.engine.backend;
+package io.github.sparkckpt.engine.pages;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;

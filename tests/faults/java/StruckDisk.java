@@ -1,4 +1,4 @@
-package io.github.sparkckpt.engine.backend;
+package io.github.sparkckpt.engine.pages;
 
 import java.io.FilterOutputStream;
 import java.io.IOException;
@@ -14,6 +14,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.concurrent.locks.LockSupport;
 
+import io.github.sparkckpt.engine.compaction.HashMapSnapshot$;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;

@@ -7,7 +7,7 @@ from tests.soak.cluster.executors import parse_background, parse_ends, uncaught,
 DUMP = """Full thread dump OpenJDK 64-Bit Server VM:
 
 "main" #1 prio=5 os_prio=0 tid=0x1 nid=0x1 waiting on condition
-\tat io.github.sparkckpt.engine.backend.SegmentMerger.merge(SegmentMerger.scala:70)
+\tat io.github.sparkckpt.engine.compaction.SegmentMerger.merge(SegmentMerger.scala:70)
 
 "spark-ckpt-merge-1" #90 daemon prio=5 os_prio=0 tid=0x2 nid=0x2 runnable
 \tat org.apache.spark.sql.ckpt.executor.DeltaMerges.merge(DeltaMerges.scala:70)
@@ -16,7 +16,7 @@ DUMP = """Full thread dump OpenJDK 64-Bit Server VM:
 \tat java.util.concurrent.ThreadPoolExecutor.getTask(ThreadPoolExecutor.java:1062)
 
 "spark-ckpt-base-snapshot-1" #92 daemon prio=5 os_prio=0 tid=0x4 nid=0x4 runnable
-\tat io.github.sparkckpt.engine.backend.BaseWriter.write(BaseWriter.scala:100)
+\tat io.github.sparkckpt.engine.compaction.BaseWriter.write(BaseWriter.scala:100)
 """
 
 LOG = """

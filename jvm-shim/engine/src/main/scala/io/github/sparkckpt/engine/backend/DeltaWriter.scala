@@ -12,8 +12,11 @@ package io.github.sparkckpt.engine.backend
 
 import java.io.OutputStream
 
+import io.github.sparkckpt.engine.bytes.EntryCursor
+import io.github.sparkckpt.engine.segment.{BlockCodec, SegmentFormat, SegmentInfo, SegmentSource, SegmentWriter}
+
 /** Writer of a batch's changes as a delta. */
-private[backend] final class DeltaWriter(maxParallelism: Int, codec: BlockCodec) {
+private[engine] final class DeltaWriter(maxParallelism: Int, codec: BlockCodec) {
   private val writer = new SegmentWriter(maxParallelism, codec)
 
   /** Bytes of memory, estimated while a delta is written. From any thread. */
@@ -24,7 +27,7 @@ private[backend] final class DeltaWriter(maxParallelism: Int, codec: BlockCodec)
     var size = 0L
     val cursor = new EntryCursor
     families.foreach { f =>
-      ChangeSource.of(f).foreach { source =>
+      f.changes.foreach { source =>
         var id = 0
         while (id < source.count) {
           if (source.contains(id)) {
@@ -41,5 +44,7 @@ private[backend] final class DeltaWriter(maxParallelism: Int, codec: BlockCodec)
 
   /** @param version the version that the changes lead to */
   def write(families: Iterator[HashMapTable], version: Long, out: OutputStream): SegmentInfo =
-    try writer.write(families.flatMap(ChangeSource.of).toArray, isBase = false, version, out) finally writer.trim()
+    try {
+      writer.write(families.flatMap(_.changes).toArray[SegmentSource], isBase = false, version, out)
+    } finally writer.trim()
 }

@@ -10,27 +10,31 @@
  */
 package io.github.sparkckpt.engine.backend
 
+import io.github.sparkckpt.engine.buffer.WriteBuffer
+import io.github.sparkckpt.engine.bytes.{Bytes, EntryCursor}
+import io.github.sparkckpt.engine.table.{LookupQueue, StateTable}
+
 import org.apache.spark.unsafe.Platform
 
 /** Reader of a table and the write buffer on top of it. */
-private[backend] abstract class HashMapReader extends TableReader {
+private[engine] abstract class HashMapReader extends TableReader {
 
   /** The folded state. */
-  private[backend] def table: StateTable
+  private[engine] def table: StateTable
 
   /** Changes on top of the table, null if there are none. */
-  private[backend] def buffer: WriteBuffer
+  private[engine] def buffer: WriteBuffer
 
   /** The family, which tracks the validity of iterators. */
-  private[backend] def owner: HashMapTable
+  private[engine] def owner: HashMapTable
 
   /** Lookups in the table, for later writes; null if this reader keeps none. */
-  private[backend] def lookups: LookupQueue
+  private[engine] def lookups: LookupQueue
 
   private val cursor = new EntryCursor
-  private[backend] var foundBase: AnyRef = _
-  private[backend] var foundOffset = 0L
-  private[backend] var foundLength = 0
+  private[engine] var foundBase: AnyRef = _
+  private[engine] var foundOffset = 0L
+  private[engine] var foundLength = 0
 
   override def name: String = owner.name
 
@@ -54,12 +58,12 @@ private[backend] abstract class HashMapReader extends TableReader {
         found()
       }
     } else {
-      val pending = table.pending
-      if (pending == null) {
+      val cold = table.cold
+      if (cold == null) {
         getFromTable(hash, keyBase, keyOffset, keyLength)
       } else {
-        pending.enter(keyBase, keyOffset, keyLength)
-        try getFromTable(hash, keyBase, keyOffset, keyLength) finally pending.leave()
+        cold.enter(keyBase, keyOffset, keyLength)
+        try getFromTable(hash, keyBase, keyOffset, keyLength) finally cold.leave()
       }
     }
   }
@@ -73,10 +77,10 @@ private[backend] abstract class HashMapReader extends TableReader {
   }
 
   /** Protects the value of `get` from being overwritten too early. */
-  private[backend] def keepFound(b: WriteBuffer, entry: Int): Unit = b.keep(entry)
+  private[engine] def keepFound(b: WriteBuffer, entry: Int): Unit = b.keep(entry)
 
   /** Throws if the key is invalid, or this reader is out of date. */
-  private[backend] def checkRead(keyLength: Int): Unit = HashMapTable.checkKeyLength(keyLength)
+  private[engine] def checkRead(keyLength: Int): Unit = HashMapTable.checkKeyLength(keyLength)
 
   private def found(): Boolean = {
     foundBase = cursor.valueBase
@@ -93,12 +97,12 @@ private[backend] abstract class HashMapReader extends TableReader {
     if (entry >= 0) {
       b.isLive(entry)
     } else {
-      val pending = table.pending
-      if (pending == null) {
+      val cold = table.cold
+      if (cold == null) {
         lookUp(hash, keyBase, keyOffset, keyLength) != 0
       } else {
-        pending.enter(keyBase, keyOffset, keyLength)
-        try lookUp(hash, keyBase, keyOffset, keyLength) != 0 finally pending.leave()
+        cold.enter(keyBase, keyOffset, keyLength)
+        try lookUp(hash, keyBase, keyOffset, keyLength) != 0 finally cold.leave()
       }
     }
   }
@@ -114,8 +118,8 @@ private[backend] abstract class HashMapReader extends TableReader {
   /** Before a read of entries that no key names. */
   private def checkScan(): Unit = {
     checkRead(0)
-    val pending = table.pending
-    if (pending != null) pending.loadForReader()
+    val cold = table.cold
+    if (cold != null) cold.loadForReader()
   }
 
   override def iterator(): EntryIterator = {

@@ -16,6 +16,12 @@ import java.util.concurrent.atomic.AtomicReference
 
 import scala.util.control.NonFatal
 
+import io.github.sparkckpt.engine.compaction.{BaseSnapshot, HashMapSnapshot}
+import io.github.sparkckpt.engine.pages.{LocalTier, TableRecord}
+import io.github.sparkckpt.engine.restore.{KeyGroupLoad, KeyGroupPhases, PendingRestore, StoredSegments}
+import io.github.sparkckpt.engine.segment._
+import io.github.sparkckpt.engine.table.{KeyAccess, KeyGroupFunction, StateTable, UndeclaredKeyGroups}
+
 /**
  * A [[KeyedStateBackend]] of hash tables in memory.
  *
@@ -280,7 +286,7 @@ final class HashMapStateBackend(
     if (folded < 0 || closed) throw new IllegalStateException("There is no state.")
     val views = foldedFamilies.valuesIterator.map(f => (f.name, f.multiValue, f.table.snapshot()))
     val snapshot =
-      new HashMapSnapshot(current.base, maxParallelism, views.toArray, codec, tier, snapshots.remove(_))
+      new HashMapSnapshot(folded, current.base.stateId, maxParallelism, views.toArray, codec, tier, snapshots.remove(_))
     snapshots.add(snapshot)
     snapshot
   }

@@ -12,6 +12,12 @@ package io.github.sparkckpt.engine.backend
 
 import java.util.Arrays
 
+import io.github.sparkckpt.engine.buffer.{ChangeSource, WriteBuffer, WriteLog}
+import io.github.sparkckpt.engine.bytes.{Bytes, EntryCursor, ListCursor}
+import io.github.sparkckpt.engine.pages.{LocalTier, RecordPages, TableRecord}
+import io.github.sparkckpt.engine.restore.{PendingRestore, StoredSegments, TableRetiredException}
+import io.github.sparkckpt.engine.table.{KeyAccess, KeyGroupFunction, LookupQueue, StateTable}
+
 import org.apache.spark.unsafe.Platform
 
 /**
@@ -21,7 +27,7 @@ import org.apache.spark.unsafe.Platform
  * @param logsWrites true if the delta records every write, not only the outcome per key
  * @param tier       local disk below the memory; null if there is none
  */
-final class HashMapTable private[backend] (
+final class HashMapTable private[engine] (
     override val name: String,
     initialKeyGroups: KeyGroupFunction,
     initialAccess: KeyAccess,
@@ -38,7 +44,7 @@ final class HashMapTable private[backend] (
   private var currentBuffer = new WriteBuffer(initialAccess)
 
   /** Writes of the batch in order; null if the delta does not record them. */
-  private[backend] val log: WriteLog = if (logsWrites) new WriteLog else null
+  private[engine] val log: WriteLog = if (logsWrites) new WriteLog else null
 
   private var list = new Array[Byte](256)
   private var listLength = 0
@@ -56,7 +62,7 @@ final class HashMapTable private[backend] (
   private var keyHeader = 0L
 
   /** Changes whenever earlier reads through the buffer become invalid. */
-  private[backend] var epoch: Int = 0
+  private[engine] var epoch: Int = 0
 
   /** True if another table has replaced this one, whose task may not know that it was abandoned. */
   private var retired = false
@@ -64,41 +70,41 @@ final class HashMapTable private[backend] (
   private var isWritable = false
 
   /** True if the batch may write. The backend sets it, so a misplaced write fails instead of getting lost. */
-  private[backend] def writable: Boolean = isWritable
+  private[engine] def writable: Boolean = isWritable
 
-  private[backend] def writable_=(on: Boolean): Unit = {
+  private[engine] def writable_=(on: Boolean): Unit = {
     isWritable = on
     if (!on) forgetLookups()
   }
 
   /** Key group of a new key. */
-  private[backend] def keyGroups: KeyGroupFunction = keyGroupFunction
+  private[engine] def keyGroups: KeyGroupFunction = keyGroupFunction
 
   /** True if a value is a list of rows. */
-  private[backend] def multiValue: Boolean = lists
+  private[engine] def multiValue: Boolean = lists
 
-  private[backend] def access: KeyAccess = currentAccess
+  private[engine] def access: KeyAccess = currentAccess
 
-  override private[backend] def table: StateTable = currentTable
+  override private[engine] def table: StateTable = currentTable
 
-  override private[backend] def buffer: WriteBuffer = currentBuffer
+  override private[engine] def buffer: WriteBuffer = currentBuffer
 
-  override private[backend] def owner: HashMapTable = this
+  override private[engine] def owner: HashMapTable = this
 
-  override private[backend] def lookups: LookupQueue = {
+  override private[engine] def lookups: LookupQueue = {
     if (queue == null && isWritable) queue = new LookupQueue(currentTable, queueLimit)
     queue
   }
 
   /** A queue for the lookups of a view of the table, which the writes of the same thread use. */
-  private[backend] def openReadersLookups(): LookupQueue = {
+  private[engine] def openReadersLookups(): LookupQueue = {
     val opened = new LookupQueue(currentTable, queueLimit)
     readersQueue = opened
     opened
   }
 
   /** Writes that needed no lookup of their own. */
-  private[backend] def lookupHits: Long = if (queue == null) 0 else queue.hits
+  private[engine] def lookupHits: Long = if (queue == null) 0 else queue.hits
 
   private def forgetLookups(): Unit = {
     if (queue != null) queueLimit = LookupQueue.limitAfter(queue.hitBytes)
@@ -106,12 +112,12 @@ final class HashMapTable private[backend] (
     readersQueue = null
   }
 
-  override private[backend] def checkRead(keyLength: Int): Unit = {
+  override private[engine] def checkRead(keyLength: Int): Unit = {
     if (retired) throw new TableRetiredException(name)
     HashMapTable.checkKeyLength(keyLength)
   }
 
-  override private[backend] def keepFound(b: WriteBuffer, entry: Int): Unit = {
+  override private[engine] def keepFound(b: WriteBuffer, entry: Int): Unit = {
     // Lists are read row by row, possibly beyond the next get.
     if (lists) b.keep(entry) else b.keepUntilNextGet(entry)
   }
@@ -243,12 +249,12 @@ final class HashMapTable private[backend] (
         keyAddress = queue.address
         if (keyAddress != 0) keyHeader = queue.header
       } else {
-        val pending = currentTable.pending
-        if (pending == null) {
+        val cold = currentTable.cold
+        if (cold == null) {
           findInTable(keyBase, keyOffset, keyLength)
         } else {
-          pending.enter(keyBase, keyOffset, keyLength)
-          try findInTable(keyBase, keyOffset, keyLength) finally pending.leave()
+          cold.enter(keyBase, keyOffset, keyLength)
+          try findInTable(keyBase, keyOffset, keyLength) finally cold.leave()
         }
       }
     }
@@ -295,7 +301,7 @@ final class HashMapTable private[backend] (
   }
 
   /** Takes another description; rebuilds the index if the access to keys changes. */
-  private[backend] def declare(keyGroups: KeyGroupFunction, access: KeyAccess, multiValue: Boolean): Unit = {
+  private[engine] def declare(keyGroups: KeyGroupFunction, access: KeyAccess, multiValue: Boolean): Unit = {
     if (multiValue != lists && (currentTable.count > 0 || currentBuffer.count > 0)) {
       throw new IllegalArgumentException(
         s"Column family $name holds ${if (lists) "lists" else "single values"} already.")
@@ -324,7 +330,7 @@ final class HashMapTable private[backend] (
   }
 
   /** Replacement with the same records and no changes. */
-  private[backend] def successor(): HashMapTable = {
+  private[engine] def successor(): HashMapTable = {
     val next = new HashMapTable(
       name, keyGroupFunction.another, currentAccess.another, lists, maxParallelism, logsWrites, tier)
     next.currentTable = currentTable
@@ -334,14 +340,17 @@ final class HashMapTable private[backend] (
   }
 
   /** Invalidates this table and all reads through its buffer. The buffer stays unchanged. */
-  private[backend] def retire(): Unit = {
+  private[engine] def retire(): Unit = {
     retired = true
     writable = false
     epoch += 1
   }
 
+  /** Sources of the changes for a delta, in the order of application. */
+  private[engine] def changes: Seq[ChangeSource] = ChangeSource.of(name, lists, currentBuffer, log)
+
   /** Applies the buffer to the table. */
-  private[backend] def fold(): Unit = {
+  private[engine] def fold(): Unit = {
     val b = currentBuffer
     val t = currentTable
     val evicts = t.evicts
@@ -402,7 +411,7 @@ final class HashMapTable private[backend] (
   }
 
   /** Bytes of memory of the batch's reads and writes, without those of the table. */
-  private[backend] def changeBytes: Long =
+  private[engine] def changeBytes: Long =
     currentBuffer.memoryBytes + (if (log == null) 0L else log.memoryBytes) + lookupBytes + list.length
 
   private def lookupBytes: Long = {
@@ -412,7 +421,7 @@ final class HashMapTable private[backend] (
   }
 
   /** Clears the buffer. */
-  private[backend] def dropChanges(): Unit = {
+  private[engine] def dropChanges(): Unit = {
     forgetLookups()
     currentBuffer.reset()
     if (log != null) log.reset()
@@ -421,7 +430,7 @@ final class HashMapTable private[backend] (
   }
 
   /** Leaves the rows of an empty table in their segments. */
-  private[backend] def restoreLater(
+  private[engine] def restoreLater(
       rows: Long,
       version: Long,
       segments: StoredSegments,
@@ -429,19 +438,19 @@ final class HashMapTable private[backend] (
       checkTask: () => Unit): PendingRestore = {
     val groups = if (byKeyGroup && currentAccess == KeyAccess.Point) keyGroupFunction.another else null
     val pending = new PendingRestore(currentTable, name, groups, rows, version, segments, checkTask)
-    currentTable.pending = pending
+    currentTable.cold = pending
     pending
   }
 
   /** Clears everything except the description. */
-  private[backend] def clear(expected: Long): Unit = {
+  private[engine] def clear(expected: Long): Unit = {
     currentTable.close()
     currentTable = new StateTable(currentAccess, expected, tier)
     dropChanges()
   }
 
   /** Marks all keys of the replaced family as removed. */
-  private[backend] def markDropped(other: HashMapTable): Unit = {
+  private[engine] def markDropped(other: HashMapTable): Unit = {
     val cursor = new EntryCursor
     val t = other.table
     t.loadRest()
@@ -470,7 +479,7 @@ final class HashMapTable private[backend] (
   }
 }
 
-private[backend] object HashMapTable {
+private[engine] object HashMapTable {
   final val LargestIdleScratch = 1 << 20
 
   /** An empty list, see [[ListCursor]]. */

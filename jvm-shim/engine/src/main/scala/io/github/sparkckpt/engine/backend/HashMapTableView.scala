@@ -10,27 +10,30 @@
  */
 package io.github.sparkckpt.engine.backend
 
+import io.github.sparkckpt.engine.buffer.WriteBuffer
+import io.github.sparkckpt.engine.table.{LookupQueue, StateTable}
+
 /**
  * A column family at one version, apart from the table that writes. Its results stay unchanged until the end of the
  * batch. A view of the folded version is valid until the table changes, regardless of batches opened, dropped or
  * reopened on top; a view of a committed version is valid until that is folded or dropped. Then it refuses to read.
  */
-private[backend] final class HashMapTableView(
-    override private[backend] val owner: HashMapTable,
-    override private[backend] val table: StateTable,
-    override private[backend] val buffer: WriteBuffer)
+private[engine] final class HashMapTableView(
+    override private[engine] val owner: HashMapTable,
+    override private[engine] val table: StateTable,
+    override private[engine] val buffer: WriteBuffer)
   extends HashMapReader {
 
   private val epoch = owner.epoch
   private val generation = table.generation
   private var queue: LookupQueue = _
 
-  override private[backend] def lookups: LookupQueue = {
+  override private[engine] def lookups: LookupQueue = {
     if (queue == null && buffer == null) queue = owner.openReadersLookups()
     queue
   }
 
-  override private[backend] def checkRead(keyLength: Int): Unit = {
+  override private[engine] def checkRead(keyLength: Int): Unit = {
     HashMapTable.checkKeyLength(keyLength)
     if (table.generation != generation || (buffer != null && owner.epoch != epoch)) {
       throw new IllegalStateException(

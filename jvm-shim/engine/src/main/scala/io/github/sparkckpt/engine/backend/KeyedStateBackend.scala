@@ -12,6 +12,11 @@ package io.github.sparkckpt.engine.backend
 
 import java.io.OutputStream
 
+import io.github.sparkckpt.engine.compaction.BaseSnapshot
+import io.github.sparkckpt.engine.restore.StoredSegments
+import io.github.sparkckpt.engine.segment.{RestoreFilter, SegmentBuffer, SegmentBytes, SegmentInfo, StateSegment}
+import io.github.sparkckpt.engine.table.{KeyAccess, KeyGroupFunction}
+
 /**
  * The keyed state of one store of one subtask, with versions: the seam for other backends than [[HashMapStateBackend]].
  *

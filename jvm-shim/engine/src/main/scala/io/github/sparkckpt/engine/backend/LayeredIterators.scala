@@ -12,10 +12,15 @@ package io.github.sparkckpt.engine.backend
 
 import java.util.Arrays
 
+import io.github.sparkckpt.engine.buffer.{ChangedRecords, WriteBuffer}
+import io.github.sparkckpt.engine.bytes.{Bytes, EntryCursor}
+import io.github.sparkckpt.engine.pages.{RecordPages, RecordWalk}
+import io.github.sparkckpt.engine.table.StateTable
+
 import org.apache.spark.unsafe.Platform
 
 /** Base of iterators over a table and the buffer on top of it: they show both as of their creation. */
-private[backend] abstract class LayeredIterator(reader: HashMapReader) extends EntryIterator {
+private[engine] abstract class LayeredIterator(reader: HashMapReader) extends EntryIterator {
   protected val table: StateTable = reader.table
   protected val buffer: WriteBuffer = reader.buffer
   private val owner = reader.owner
@@ -86,7 +91,7 @@ private[backend] abstract class LayeredIterator(reader: HashMapReader) extends E
 }
 
 /** All entries: the table's in the order of memory, then the new ones. */
-private[backend] final class FullIterator(reader: HashMapReader) extends LayeredIterator(reader) {
+private[engine] final class FullIterator(reader: HashMapReader) extends LayeredIterator(reader) {
   private val walk = table.pages.walk(table.linkWords)
   private val changed = if (entryLimit == 0) null else new ChangedRecords(buffer, entryLimit)
   private var inTable = true
@@ -107,7 +112,7 @@ private[backend] final class FullIterator(reader: HashMapReader) extends Layered
 }
 
 /** The entries of one prefix: the table's chain, then the new ones. */
-private[backend] final class PrefixIterator(
+private[engine] final class PrefixIterator(
     reader: HashMapReader,
     prefixBase: AnyRef,
     prefixOffset: Long,
@@ -139,7 +144,7 @@ private[backend] final class PrefixIterator(
 }
 
 /** The entries of a range in order: the table's order and that of the new ones, merged. */
-private[backend] final class OrderedIterator(reader: HashMapReader, start: Array[Byte], end: Array[Byte])
+private[engine] final class OrderedIterator(reader: HashMapReader, start: Array[Byte], end: Array[Byte])
   extends LayeredIterator(reader) {
 
   private val records = table.orderedIndex.cursor(start)
@@ -168,7 +173,7 @@ private[backend] final class OrderedIterator(reader: HashMapReader, start: Array
     if (key == null || end == null || Arrays.compareUnsigned(key, end) < 0) key else null
 }
 
-private[backend] object OrderedIterator {
+private[engine] object OrderedIterator {
 
   /** The first key above all with a prefix, null if there is none. */
   def afterPrefix(prefix: Array[Byte]): Array[Byte] = {

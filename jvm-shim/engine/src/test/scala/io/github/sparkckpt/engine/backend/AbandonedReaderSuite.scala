@@ -15,6 +15,8 @@ import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import scala.util.Try
 
+import io.github.sparkckpt.engine.pages.LocalFile
+import io.github.sparkckpt.engine.support.{BackendTesting, EvictedState, PausingChannel}
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 

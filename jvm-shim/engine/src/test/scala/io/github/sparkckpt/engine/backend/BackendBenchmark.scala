@@ -13,6 +13,11 @@ package io.github.sparkckpt.engine.backend
 import java.io.OutputStream
 import java.util.Random
 
+import io.github.sparkckpt.engine.pages.{LocalTier, MemoryBudget}
+import io.github.sparkckpt.engine.segment.SegmentBytes
+import io.github.sparkckpt.engine.support.{BackendTesting, ByteOrder, FirstWordPrefix}
+import io.github.sparkckpt.engine.table.KeyAccess
+
 import org.apache.spark.unsafe.Platform
 
 /**

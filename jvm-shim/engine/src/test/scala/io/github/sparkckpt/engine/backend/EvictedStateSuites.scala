@@ -12,6 +12,13 @@ package io.github.sparkckpt.engine.backend
 
 import java.nio.file.Files
 
+import io.github.sparkckpt.engine.compaction.SnapshotSuite
+import io.github.sparkckpt.engine.pages.{LocalTier, MemoryBudget}
+import io.github.sparkckpt.engine.restore.{KeyGroupLoadSuite, PendingRestoreSuite, RowLoadsSuite}
+import io.github.sparkckpt.engine.segment.SegmentSuite
+import io.github.sparkckpt.engine.support.{BackendTesting, EvictedState}
+import io.github.sparkckpt.engine.table.{LookupQueueSuite, TableMemorySuite}
+
 /** The suites of the backend again, with nearly all state on the local disk. */
 class EvictedStateModelSuite extends StateModelSuite with EvictedState
 

@@ -12,6 +12,9 @@ package io.github.sparkckpt.engine.backend
 
 import java.nio.ByteBuffer
 
+import io.github.sparkckpt.engine.segment.StateSegment
+import io.github.sparkckpt.engine.support.{BackendTesting, ByteOrder, FirstWordPrefix}
+import io.github.sparkckpt.engine.table.KeyAccess
 import org.scalatest.funsuite.AnyFunSuite
 
 /** Families that come, go and change; versions. */

@@ -15,6 +15,8 @@ import java.util.Random
 
 import scala.jdk.CollectionConverters.CollectionHasAsScala
 
+import io.github.sparkckpt.engine.support.BackendTesting
+
 import org.apache.spark.unsafe.Platform
 
 /**

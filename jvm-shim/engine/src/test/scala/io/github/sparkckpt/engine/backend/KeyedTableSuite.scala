@@ -16,6 +16,8 @@ import java.util.Arrays
 import scala.collection.mutable
 import scala.util.Random
 
+import io.github.sparkckpt.engine.support.{BackendTesting, ByteOrder, FirstWordPrefix}
+import io.github.sparkckpt.engine.table.{KeyAccess, KeyGroupFunction}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.unsafe.Platform

@@ -18,6 +18,10 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicReference}
 import scala.jdk.CollectionConverters._
 import scala.util.Random
 
+import io.github.sparkckpt.engine.pages.{LocalTier, MemoryBudget, RecordPages}
+import io.github.sparkckpt.engine.restore.StoredSegments
+import io.github.sparkckpt.engine.segment.{SegmentBytes, StateSegment}
+import io.github.sparkckpt.engine.support.BackendTesting
 import org.scalatest.funsuite.AnyFunSuite
 
 /**

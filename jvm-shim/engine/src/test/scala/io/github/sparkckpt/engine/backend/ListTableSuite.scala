@@ -15,6 +15,9 @@ import java.lang.management.ManagementFactory
 import scala.collection.mutable
 import scala.util.Random
 
+import io.github.sparkckpt.engine.bytes.{Bytes, ListCursor}
+import io.github.sparkckpt.engine.segment.StateSegment
+import io.github.sparkckpt.engine.support.BackendTesting
 import org.scalatest.funsuite.AnyFunSuite
 
 class ListTableSuite extends AnyFunSuite with BackendTesting {

@@ -14,6 +14,9 @@ import java.io.OutputStream
 import java.nio.file.{Files, Path}
 import java.util.{SplittableRandom, UUID}
 
+import io.github.sparkckpt.engine.pages.{LocalTier, MemoryBudget}
+import io.github.sparkckpt.engine.support.BackendTesting
+
 import org.apache.spark.unsafe.Platform
 
 /**

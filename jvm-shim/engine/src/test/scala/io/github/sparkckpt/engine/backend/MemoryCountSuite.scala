@@ -12,7 +12,10 @@ package io.github.sparkckpt.engine.backend
 
 import java.io.OutputStream
 
-import io.github.sparkckpt.engine.support.LiveHeap
+import io.github.sparkckpt.engine.restore.StoredSegments
+import io.github.sparkckpt.engine.segment.{RestoreFilter, StateSegment}
+import io.github.sparkckpt.engine.support.{BackendTesting, ByteOrder, LiveHeap}
+import io.github.sparkckpt.engine.table.KeyAccess
 import org.scalatest.funsuite.AnyFunSuite
 
 /** A store tells of all the heap that it keeps alive, and keeps nothing alive that is of no use. */

@@ -12,6 +12,9 @@ package io.github.sparkckpt.engine.backend
 
 import java.util.concurrent.CountDownLatch
 
+import io.github.sparkckpt.engine.restore.TableRetiredException
+import io.github.sparkckpt.engine.support.{BackendTesting, ByteOrder, FirstWordPrefix}
+import io.github.sparkckpt.engine.table.KeyGroupFunction
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.unsafe.Platform

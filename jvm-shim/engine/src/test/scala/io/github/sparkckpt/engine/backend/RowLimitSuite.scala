@@ -13,8 +13,11 @@ package io.github.sparkckpt.engine.backend
 import java.nio.ByteBuffer
 import java.nio.file.Files
 
-import org.scalatest.Outcome
+import io.github.sparkckpt.engine.compaction.BaseWriter
+import io.github.sparkckpt.engine.segment._
+import io.github.sparkckpt.engine.support.BackendTesting
 import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.Outcome
 
 /** Rows as large as a block can hold, with blocks of 1 MiB in the place of those of 1 GiB. */
 class RowLimitSuite extends AnyFunSuite with BackendTesting {

@@ -16,6 +16,10 @@ import java.util.TreeMap
 import scala.collection.mutable
 import scala.util.Random
 
+import io.github.sparkckpt.engine.compaction.BaseSnapshot
+import io.github.sparkckpt.engine.segment.SegmentBytes
+import io.github.sparkckpt.engine.support.{BackendTesting, ByteOrder, FirstWordPrefix}
+import io.github.sparkckpt.engine.table.KeyAccess
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.unsafe.Platform

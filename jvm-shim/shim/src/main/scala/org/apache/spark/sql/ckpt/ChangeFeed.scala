@@ -10,7 +10,8 @@
  */
 package org.apache.spark.sql.ckpt
 
-import io.github.sparkckpt.engine.backend.{DeltaEntry, ListCursor}
+import io.github.sparkckpt.engine.bytes.ListCursor
+import io.github.sparkckpt.engine.segment.DeltaEntry
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.executor.{ColumnFamily, StateDeltas, ValueEncoding, VersionedDelta}

@@ -12,7 +12,8 @@ package org.apache.spark.sql.ckpt
 
 import scala.collection.mutable
 
-import io.github.sparkckpt.engine.backend.{EntryIterator, TableReader, ListCursor}
+import io.github.sparkckpt.engine.backend.{EntryIterator, TableReader}
+import io.github.sparkckpt.engine.bytes.ListCursor
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.compat._

@@ -16,7 +16,9 @@ import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.concurrent.duration.FiniteDuration
 
-import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.engine.backend.{HashMapStateBackend, KeyedTable, TableReader}
+import io.github.sparkckpt.engine.compaction.DeferredSnapshot
+import io.github.sparkckpt.engine.pages.LocalTier
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.TaskContext

@@ -14,7 +14,7 @@ import java.util.Locale
 
 import scala.concurrent.duration._
 
-import io.github.sparkckpt.engine.backend.BlockCodec
+import io.github.sparkckpt.engine.segment.BlockCodec
 
 /**
  * Settings that the JVM itself reads. `spark_ckpt.config` defines their meaning and defaults, and the coordinator

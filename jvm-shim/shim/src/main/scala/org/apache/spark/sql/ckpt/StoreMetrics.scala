@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt
 
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
-import io.github.sparkckpt.engine.backend.LocalTier
+import io.github.sparkckpt.engine.pages.LocalTier
 
 import org.apache.spark.sql.execution.streaming.state._
 

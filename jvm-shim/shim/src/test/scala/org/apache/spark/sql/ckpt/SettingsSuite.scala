@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt
 import scala.concurrent.duration._
 import scala.io.{Codec, Source}
 
-import io.github.sparkckpt.engine.backend.BlockCodec
+import io.github.sparkckpt.engine.segment.BlockCodec
 import org.scalatest.funsuite.AnyFunSuite
 
 class SettingsSuite extends AnyFunSuite {

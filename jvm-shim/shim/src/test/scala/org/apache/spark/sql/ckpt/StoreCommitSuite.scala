@@ -15,7 +15,7 @@ import java.nio.file.Files
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
-import io.github.sparkckpt.engine.backend.TableRetiredException
+import io.github.sparkckpt.engine.restore.TableRetiredException
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._

@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt
 
 import java.io.{File, RandomAccessFile}
 
-import io.github.sparkckpt.engine.backend.LocalStateException
+import io.github.sparkckpt.engine.pages.LocalStateException
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.{SparkConf, SparkEnv}

@@ -16,7 +16,8 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicReference}
 
 import scala.util.control.NonFatal
 
-import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.engine.compaction.{BaseSnapshot, NoLongerNeededException}
+import io.github.sparkckpt.engine.segment.{BlockCodec, StateTooLargeException}
 
 import org.apache.spark.{TaskContext, TaskKilledException}
 import org.apache.spark.internal.Logging

@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.executor
 
 import java.io.{File, RandomAccessFile}
 
-import io.github.sparkckpt.engine.backend.ByteSource
+import io.github.sparkckpt.engine.segment.ByteSource
 import org.apache.hadoop.fs.FSDataInputStream
 
 /** A state file read through Hadoop. */

@@ -10,7 +10,9 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.engine.backend.{EntryIterator, KeyedTable, TableReader}
+import io.github.sparkckpt.engine.bytes.Slice
+import io.github.sparkckpt.engine.table.{KeyAccess, KeyGroupFunction}
 
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.execution.streaming.state._

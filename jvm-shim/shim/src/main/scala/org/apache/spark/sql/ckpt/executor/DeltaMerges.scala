@@ -13,7 +13,8 @@ package org.apache.spark.sql.ckpt.executor
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.engine.compaction.{MergeInput, NoLongerNeededException, SegmentMerger}
+import io.github.sparkckpt.engine.segment.{ArrayByteSource, BlockCodec, ByteSource, SegmentInfo, StateSegment}
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
 import org.apache.spark.sql.ckpt.protocol.{DeltaToMerge, MergeDemand}

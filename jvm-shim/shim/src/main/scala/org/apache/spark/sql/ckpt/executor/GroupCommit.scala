@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 
 import scala.collection.mutable
 
-import io.github.sparkckpt.engine.backend.SegmentInfo
+import io.github.sparkckpt.engine.segment.SegmentInfo
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.TaskContext

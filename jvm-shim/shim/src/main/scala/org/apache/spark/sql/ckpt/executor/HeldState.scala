@@ -12,7 +12,10 @@ package org.apache.spark.sql.ckpt.executor
 
 import scala.util.control.NonFatal
 
-import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.engine.backend.{KeyedStateBackend, KeyedTable, TableReader}
+import io.github.sparkckpt.engine.pages.LocalStateException
+import io.github.sparkckpt.engine.segment.{RestoreFilter, StateSegment}
+import io.github.sparkckpt.engine.table.KeyGroupFunction
 
 import org.apache.spark.TaskKilledException
 import org.apache.spark.internal.Logging

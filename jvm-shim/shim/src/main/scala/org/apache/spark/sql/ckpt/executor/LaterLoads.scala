@@ -16,7 +16,8 @@ import java.util.concurrent.TimeUnit.NANOSECONDS
 import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
-import io.github.sparkckpt.engine.backend.{KeyedStateBackend, TableRetiredException}
+import io.github.sparkckpt.engine.backend.KeyedStateBackend
+import io.github.sparkckpt.engine.restore.TableRetiredException
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.OwnThreads

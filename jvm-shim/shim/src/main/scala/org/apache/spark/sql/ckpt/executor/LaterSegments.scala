@@ -10,7 +10,8 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import io.github.sparkckpt.engine.backend.{MisplacedRowException, StateSegment, StoredSegments}
+import io.github.sparkckpt.engine.restore.{MisplacedRowException, StoredSegments}
+import io.github.sparkckpt.engine.segment.StateSegment
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging

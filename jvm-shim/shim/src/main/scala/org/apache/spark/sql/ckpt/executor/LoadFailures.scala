@@ -15,7 +15,7 @@ import java.net.SocketTimeoutException
 import java.nio.channels.ClosedByInterruptException
 import java.nio.file.NoSuchFileException
 
-import io.github.sparkckpt.engine.backend.StateStreamDamagedException
+import io.github.sparkckpt.engine.segment.StateStreamDamagedException
 
 import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointStateStoreProvider}
 import org.apache.spark.sql.errors.QueryExecutionErrors

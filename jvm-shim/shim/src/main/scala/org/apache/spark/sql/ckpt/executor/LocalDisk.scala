@@ -14,7 +14,7 @@ import java.io.{File, IOException}
 import java.nio.file.{Files, Path}
 import java.util.UUID
 
-import io.github.sparkckpt.engine.backend.{LocalStateException, LocalTier, MemoryBudget}
+import io.github.sparkckpt.engine.pages.{LocalStateException, LocalTier, MemoryBudget}
 
 import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.util.{ShutdownHookManager, Utils}

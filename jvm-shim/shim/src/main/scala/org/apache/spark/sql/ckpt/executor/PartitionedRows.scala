@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.executor
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
-import io.github.sparkckpt.engine.backend.RowFilter
+import io.github.sparkckpt.engine.segment.RowFilter
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.protocol.{Message, PartitionFilter}

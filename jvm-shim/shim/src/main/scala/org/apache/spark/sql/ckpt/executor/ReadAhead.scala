@@ -15,7 +15,7 @@ import java.util.concurrent.{Callable, ExecutionException, Future}
 
 import scala.collection.mutable
 
-import io.github.sparkckpt.engine.backend.{ByteSource, SegmentReader}
+import io.github.sparkckpt.engine.segment.{ByteSource, SegmentReader}
 
 import org.apache.spark.sql.ckpt.OwnThreads
 import org.apache.spark.sql.ckpt.protocol.LocatedFile

@@ -17,7 +17,7 @@ import java.util.concurrent.atomic.AtomicLong
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
-import io.github.sparkckpt.engine.backend.ByteSource
+import io.github.sparkckpt.engine.segment.ByteSource
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging

@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import io.github.sparkckpt.engine.backend.RowFilter
+import io.github.sparkckpt.engine.segment.RowFilter
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 

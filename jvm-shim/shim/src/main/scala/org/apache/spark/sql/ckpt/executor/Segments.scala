@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.executor
 import java.io.OutputStream
 import java.nio.{ByteBuffer, ByteOrder}
 
-import io.github.sparkckpt.engine.backend.{SegmentBytes, SegmentInfo}
+import io.github.sparkckpt.engine.segment.{SegmentBytes, SegmentInfo}
 
 import org.apache.spark.sql.ckpt.protocol.{Message, SegmentDescription}
 

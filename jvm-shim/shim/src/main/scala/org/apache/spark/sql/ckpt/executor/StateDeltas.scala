@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import io.github.sparkckpt.engine.backend.{DeltaEntries, DeltaEntry, RowFilter, StateSegment}
+import io.github.sparkckpt.engine.segment.{DeltaEntries, DeltaEntry, RowFilter, StateSegment}
 
 import org.apache.spark.sql.ckpt.CheckpointFailure
 

@@ -17,7 +17,7 @@ import java.util.UUID
 
 import scala.util.control.NonFatal
 
-import io.github.sparkckpt.engine.backend.ByteSource
+import io.github.sparkckpt.engine.segment.ByteSource
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.Options.OpenFileOptions._

@@ -14,7 +14,7 @@ import java.io.Closeable
 
 import scala.collection.mutable.ArrayBuffer
 
-import io.github.sparkckpt.engine.backend.{ArrayByteSource, ByteSource, StateSegment}
+import io.github.sparkckpt.engine.segment.{ArrayByteSource, ByteSource, StateSegment}
 
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocatedFile, LocateReply, PartitionFilter}
 

@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import io.github.sparkckpt.engine.backend.Bytes
+import io.github.sparkckpt.engine.bytes.Bytes
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state._

@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.transfer
 
-import io.github.sparkckpt.engine.backend.RowDigest
+import io.github.sparkckpt.engine.segment.RowDigest
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.CheckpointFailure

@@ -12,7 +12,8 @@ package org.apache.spark.sql.ckpt.transfer
 
 import java.io.File
 
-import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.engine.compaction.BaseWriter
+import io.github.sparkckpt.engine.segment.{BlockCodec, RowDigest, SegmentDigests, SegmentInfo, StateSegment}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 

@@ -13,7 +13,9 @@ package org.apache.spark.sql.ckpt.executor
 import java.nio.file.Files
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
-import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.engine.backend.HashMapStateBackend
+import io.github.sparkckpt.engine.compaction.{BaseSnapshot, DeferredSnapshot, NoLongerNeededException}
+import io.github.sparkckpt.engine.segment._
 import io.github.sparkckpt.uncaught.UncaughtErrorsReporter
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path

@@ -15,7 +15,10 @@ import java.util.UUID
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicReference
 
-import io.github.sparkckpt.engine.backend._
+import io.github.sparkckpt.engine.backend.{HashMapStateBackend, HashMapTable}
+import io.github.sparkckpt.engine.bytes.Bytes
+import io.github.sparkckpt.engine.compaction.{BaseSnapshot, DeferredSnapshot}
+import io.github.sparkckpt.engine.pages.{LocalTier, MemoryBudget}
 import io.github.sparkckpt.engine.support.LiveHeap
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path

@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.executor
 import java.io.OutputStream
 import java.util.concurrent.{CountDownLatch, Executors, Future, TimeUnit}
 
-import io.github.sparkckpt.engine.backend.SegmentInfo
+import io.github.sparkckpt.engine.segment.SegmentInfo
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.concurrent.Eventually._

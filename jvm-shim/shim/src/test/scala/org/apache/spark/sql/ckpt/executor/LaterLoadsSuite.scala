@@ -15,7 +15,9 @@ import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import scala.concurrent.duration.Duration
 
-import io.github.sparkckpt.engine.backend.{HashMapStateBackend, StateSegment, StoredSegments}
+import io.github.sparkckpt.engine.backend.HashMapStateBackend
+import io.github.sparkckpt.engine.restore.StoredSegments
+import io.github.sparkckpt.engine.segment.StateSegment
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._

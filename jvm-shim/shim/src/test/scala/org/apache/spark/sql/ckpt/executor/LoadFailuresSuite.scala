@@ -14,7 +14,7 @@ import java.io.{EOFException, FileNotFoundException, InterruptedIOException, IOE
 import java.net.SocketTimeoutException
 import java.nio.channels.ClosedByInterruptException
 
-import io.github.sparkckpt.engine.backend.StateStreamDamagedException
+import io.github.sparkckpt.engine.segment.StateStreamDamagedException
 import org.scalatest.funsuite.AnyFunSuite
 
 class LoadFailuresSuite extends AnyFunSuite {

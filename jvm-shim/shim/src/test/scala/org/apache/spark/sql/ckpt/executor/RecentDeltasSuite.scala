@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.executor
 
 import java.io.{ByteArrayOutputStream, File, IOException}
 
-import io.github.sparkckpt.engine.backend.{ByteSource, SegmentInfo}
+import io.github.sparkckpt.engine.segment.{ByteSource, SegmentInfo}
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.protocol.{Message, MergeDemand}

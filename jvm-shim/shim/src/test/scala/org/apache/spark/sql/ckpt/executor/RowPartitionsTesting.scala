@@ -14,7 +14,7 @@ import java.nio.file.{Files, Path => LocalPath}
 
 import scala.util.Using
 
-import io.github.sparkckpt.engine.backend.RowFilter
+import io.github.sparkckpt.engine.segment.RowFilter
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataOutputStream, Path}
 

@@ -10,10 +10,10 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-
 import scala.collection.mutable
 
-import io.github.sparkckpt.engine.backend.{HashMapStateBackend, SegmentBytes}
+import io.github.sparkckpt.engine.backend.HashMapStateBackend
+import io.github.sparkckpt.engine.segment.SegmentBytes
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite

@@ -1,0 +1,59 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.bytes
+
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.unsafe.hash.Murmur3_x86_32
+
+/** Primitive operations on the bytes of rows. */
+object Bytes {
+  private final val LongestInlineCopy = 96
+
+  /** Hash of a key, as `UnsafeRow.hashCode`. The length is a multiple of 8. */
+  def hash(base: AnyRef, offset: Long, length: Int): Int =
+    Murmur3_x86_32.hashUnsafeWords(base, offset, length, 42)
+
+  /** True if two keys of one length, a multiple of 8, are equal. */
+  def equalWords(a: AnyRef, aOffset: Long, b: AnyRef, bOffset: Long, length: Int): Boolean = {
+    var i = 0
+    while (i < length && Platform.getLong(a, aOffset + i) == Platform.getLong(b, bOffset + i)) {
+      i += 8
+    }
+    i >= length
+  }
+
+  /** True if a slice, of a length that is a multiple of 8, has these bytes. */
+  def isEqual(slice: Slice, base: AnyRef, offset: Long, length: Int): Boolean =
+    slice.length == length && equalWords(slice.base, slice.offset, base, offset, length)
+
+  /** Copies bytes. Short rows are copied word by word, without a call of the JVM's copy routine. */
+  def copy(from: AnyRef, fromOffset: Long, to: AnyRef, toOffset: Long, length: Int): Unit = {
+    if (length <= LongestInlineCopy && (length & 7) == 0) {
+      var i = 0
+      while (i < length) {
+        Platform.putLong(to, toOffset + i, Platform.getLong(from, fromOffset + i))
+        i += 8
+      }
+    } else {
+      Platform.copyMemory(from, fromOffset, to, toOffset, length)
+    }
+  }
+
+  /** Bytes in a new array. */
+  def toArray(base: AnyRef, offset: Long, length: Int): Array[Byte] = {
+    val bytes = new Array[Byte](length)
+    Platform.copyMemory(base, offset, bytes, Platform.BYTE_ARRAY_OFFSET, length)
+    bytes
+  }
+
+  /** Words of 8 bytes that hold this many bytes. */
+  def words(length: Int): Int = ((length.toLong + 7) >>> 3).toInt
+}

@@ -1,0 +1,77 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.pages
+
+import java.util.Arrays
+
+/** A stack of unboxed ints. */
+private[engine] final class IntStack {
+  private var items = new Array[Int](4)
+  private var count = 0
+
+  def size: Int = count
+
+  def nonEmpty: Boolean = count > 0
+
+  def push(x: Int): Unit = {
+    if (count == items.length) items = Arrays.copyOf(items, count * 2)
+    items(count) = x
+    count += 1
+  }
+
+  def pop(): Int = {
+    count -= 1
+    items(count)
+  }
+
+  def top: Int = items(count - 1)
+
+  def clear(): Unit = count = 0
+
+  /** Removes one value, wherever it is. */
+  def remove(x: Int): Unit = {
+    var i = 0
+    while (i < count && items(i) != x) i += 1
+    if (i < count) {
+      count -= 1
+      items(i) = items(count)
+    }
+  }
+
+  /** The largest value, 0 if there is none. */
+  def maximum: Int = {
+    var max = 0
+    var i = 0
+    while (i < count) {
+      if (items(i) > max) max = items(i)
+      i += 1
+    }
+    max
+  }
+
+  /** Removes the addresses on marked pages. */
+  def removePages(marked: Array[Boolean]): Unit = {
+    var kept = 0
+    var i = 0
+    while (i < count) {
+      val number = items(i) >>> RecordPages.PageShift
+      if (number >= marked.length || !marked(number)) {
+        items(kept) = items(i)
+        kept += 1
+      }
+      i += 1
+    }
+    count = kept
+    if (items.length > 64 && count < items.length / 4) items = Arrays.copyOf(items, items.length / 2)
+  }
+
+  def bytes: Long = items.length * 4L
+}

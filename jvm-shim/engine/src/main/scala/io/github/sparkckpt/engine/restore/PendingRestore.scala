@@ -1,0 +1,311 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.restore
+
+import java.util.BitSet
+import java.util.concurrent.TimeUnit.MILLISECONDS
+import java.util.concurrent.locks.ReentrantLock
+
+import scala.collection.mutable
+
+import io.github.sparkckpt.engine.bytes.Bytes
+import io.github.sparkckpt.engine.segment.{RestoreFilter, SegmentReader, StateSegment}
+import io.github.sparkckpt.engine.table.{ColdRows, KeyGroupFunction, StateTable}
+
+/**
+ * Part of a table that a restore has left in its segments. The first access to a key loads its row alone
+ * ([[RowLoads]]); from a base that cannot be searched, its key group. Once many are wanted, or rows that no key names,
+ * the rest is loaded at once.
+ *
+ * A load never changes, moves or frees what an access has found: it adds other rows. So it may run in the middle of a
+ * batch. It may evict pages, which readers bear anyway.
+ *
+ * Threads: any. Until everything is loaded, each access to the table holds this lock. It is the last one to take: who
+ * holds it waits for nothing but the storage. A load holds it for minutes, so a task that is killed stops waiting.
+ *
+ * @param table     an empty table
+ * @param family    its column family, the only one of the store
+ * @param keyGroups key group of a key; null if everything is to be loaded at the first access
+ * @param rows      number of rows in the segments
+ * @param newest    version of the state
+ * @param checkTask throws if the task of the thread that calls it was killed
+ */
+private[engine] final class PendingRestore(
+    table: StateTable,
+    family: String,
+    keyGroups: KeyGroupFunction,
+    override val rows: Long,
+    newest: Long,
+    segments: StoredSegments,
+    checkTask: () => Unit)
+    extends ColdRows {
+  import PendingRestore._
+
+  private val lock = new ReentrantLock
+
+  private val sink = new PlacedRows(table, keyGroups).sink(family)
+  private val phases = new LoadPhases(table, () => checkOpen())
+
+  // Null if the base cannot be searched, and once everything is loaded.
+  @volatile private var rowLoads: RowLoads =
+    if (keyGroups == null || !RowLoads.areUseful(segments)) null
+    else new RowLoads(table, family, keyGroups, rows, newest, segments, phases)
+
+  // Blocks of each key group; null before the first one is wanted, and once everything is loaded.
+  @volatile private var blocksOf: mutable.LongMap[mutable.ArrayBuffer[Block]] = _
+  private val loaded = new BitSet
+
+  // Cost of the key groups that were loaded alone, in rows of a bulk load.
+  private var spent = 0L
+
+  @volatile private var done = false
+  @volatile private var closed = false
+  @volatile private var failure: Throwable = _
+
+  private val blockCount = segments.keyGroups.iterator.map(_.length.toLong).sum
+
+  override def memoryBytes: Long =
+    if (done) 0L
+    else {
+      val rows = rowLoads
+      blockCount * (BlockPlaceBytes + (if (blocksOf == null) 0L else BlockBytes)) +
+        (if (rows == null) 0L else rows.memoryBytes) + segments.memoryBytes
+    }
+
+  /** True until everything is loaded. */
+  def isPending: Boolean = !done
+
+  /** True if an error has left the table without some of its rows. */
+  def hasFailed: Boolean = failure != null
+
+  /** Throws that error, if there was one. */
+  def check(): Unit = if (failure != null) throw failure
+
+  /**
+   * Before an access to a key, or to keys that are not there. Takes the lock until [[leave]].
+   *
+   * @throws TableRetiredException if the state was given up
+   * @throws Exception that of `checkTask`, if the task is killed while it waits for another thread
+   * @throws InterruptedException if it is killed and interrupted
+   */
+  override def enter(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    acquire()
+    try {
+      if (!done) demanded {
+        if (keyGroups == null) loadAll()
+        else if (rowLoads != null) loadRow(keyBase, keyOffset, keyLength)
+        else loadGroup(keyGroups.keyGroup(keyBase, keyOffset, keyLength))
+      }
+    } catch {
+      case e: Throwable =>
+        leave()
+        throw e
+    }
+  }
+
+  /** No timed wait at first: it fails for an interrupted thread even if the lock is free. */
+  private def acquire(): Unit = if (!lock.tryLock()) {
+    // In pieces: a killed task is not always interrupted.
+    while (!lock.tryLock(LookMillis, MILLISECONDS)) checkTask()
+  }
+
+  override def leave(): Unit = {
+    lock.unlock()
+    closeIfIdle()
+  }
+
+  override def loadForReader(): Unit = holding(demanded(loadAll()))
+
+  override def loadRest(): Unit = holding(loadAll())
+
+  override def ifIdle(action: => Unit): Unit =
+    if (!lock.isHeldByCurrentThread && lock.tryLock()) {
+      try action finally leave()
+    }
+
+  override def close(): Unit = {
+    closed = true
+    closeIfIdle()
+  }
+
+  private def closeIfIdle(): Unit =
+    if (closed && lock.tryLock()) {
+      try {
+        if (lock.getHoldCount == 1) {
+          segments.close()
+          table.release()
+        }
+      } finally lock.unlock()
+    }
+
+  private def holding(action: => Unit): Unit = {
+    acquire()
+    try action finally leave()
+  }
+
+  private def demanded(load: => Unit): Unit = {
+    check()
+    try load catch {
+      case e: Throwable if e eq failure =>
+        failure = segments.unreadable(e)
+        throw failure
+    }
+  }
+
+  // ---- loading, with the lock ----
+
+  private def loadRow(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+    if (rowLoads.lackDeltas) loading(RowLoads.deltas(segments))(rowLoads.loadDeltas)
+    val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+    if (!rowLoads.hasLoaded(hash, keyBase, keyOffset, keyLength)) {
+      val isLoaded = !rowLoads.isBulkCheaper && changing(rowLoads.load(hash, keyBase, keyOffset, keyLength))
+      if (!isLoaded) loadAll()
+    }
+  }
+
+  private def loadGroup(group: Int): Unit = if (!loaded.get(group)) {
+    if (blocksOf == null) blocksOf = blocksByGroup
+    blocksOf.get(group) match {
+      case None => loaded.set(group)
+      case Some(_) if isBulkCheaper => loadAll()
+      case Some(blocks) =>
+        val before = table.storedKeys
+        loading(blocks.map(_.segment).toSeq)(loadBlocks(group, blocks, _))
+        loaded.set(group)
+        spent += table.storedKeys - before + blocks.size * RowsPerBlock
+    }
+  }
+
+  private def blocksByGroup: mutable.LongMap[mutable.ArrayBuffer[Block]] = {
+    val found = mutable.LongMap.empty[mutable.ArrayBuffer[Block]]
+    for (i <- segments.keyGroups.indices; j <- segments.keyGroups(i).indices) {
+      found.getOrElseUpdate(segments.keyGroups(i)(j), mutable.ArrayBuffer.empty) += Block(i, j)
+    }
+    found
+  }
+
+  /** True if no further key group is loaded alone. */
+  private def isBulkCheaper: Boolean = blocksOf.size < LeastGroups || spent * LargestShare > rows
+
+  private def loadBlocks(group: Int, blocks: Iterable[Block], open: Int => StateSegment): Unit = {
+    // Reads these blocks only.
+    val reader = new SegmentReader(sink, isExpected, window = 0)
+    blocks.foreach { block =>
+      reader.start(open(block.segment))
+      loadBlock(reader, block.index, group)
+    }
+  }
+
+  private def loadAll(): Unit = if (!done) loading(segments.keyGroups.indices)(loadOthers)
+
+  /** Loads all blocks but those of the loaded key groups. */
+  private def loadOthers(open: Int => StateSegment): Unit = {
+    val opened = segments.keyGroups.indices.map(open)
+    table.load.beginMore()
+    if (rowLoads != null && !rowLoads.lackDeltas) {
+      rowLoads.loadRest(opened.head)
+    } else if (KeyGroupLoad.isUseful(opened)) {
+      new KeyGroupLoad(opened, sink, _ => true, newest).load(!loaded.get(_), phases)
+    } else {
+      loadOneByOne(opened)
+    }
+    table.load.end()
+    done = true
+  }
+
+  private def loadOneByOne(opened: IndexedSeq[StateSegment]): Unit = {
+    val reader = new SegmentReader(sink, isExpected)
+    var inBases = true
+    for (i <- opened.indices) {
+      if (inBases && !opened(i).isBase) {
+        inBases = false
+        table.load.end()
+      }
+      reader.start(opened(i))
+      var j = 0
+      while (j < opened(i).offsets.length) {
+        val group = segments.keyGroups(i)(j)
+        if (!loaded.get(group)) loadBlock(reader, j, group)
+        j += 1
+      }
+    }
+  }
+
+  private def loadBlock(reader: SegmentReader, index: Int, group: Int): Unit = {
+    checkOpen()
+    expected = group
+    reader.loadBlock(index, newest)
+  }
+
+  // Key group of the block that is being loaded: a block of another one is not that which was asked for.
+  private var expected = 0
+  private val isExpected: RestoreFilter = (group: Int) => group == expected
+
+  private def checkOpen(): Unit = if (closed) throw new TableRetiredException(family)
+
+  private def loading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
+    changing(segments.reading(wanted)(body))
+    if (done) {
+      // Readers may hold this for long.
+      rowLoads = null
+      blocksOf = null
+      loaded.clear()
+      table.cold = null
+      segments.close()
+      segments.loaded(table.count)
+    }
+  }
+
+  /** Adds rows to the table. */
+  private def changing[A](body: => A): A = {
+    check()
+    checkOpen()
+    try {
+      table.beginLateLoad()
+      val result = body
+      table.endChanges()
+      result
+    } catch {
+      case e: TableRetiredException => throw e
+      case e: Throwable =>
+        // Some rows are there and others are not, so that nothing may be read.
+        failure = e
+        throw e
+    }
+  }
+}
+
+private[engine] object PendingRestore {
+
+  /**
+   * Once key groups that were loaded alone have cost one of so many parts of a bulk load, the rest is loaded too. A
+   * batch that touches everything loses no more than this, and one that touches little never pays for the rest.
+   */
+  private final val LargestShare = 16
+
+  /** Cost of a block that is read alone, mostly that of opening its file. */
+  private final val RowsPerBlock = 200L
+
+  /** Least key groups of which one is worth a load of its own. */
+  private final val LeastGroups = 4
+
+  /** Time between two looks whether a waiting task was killed. */
+  private final val LookMillis = 100L
+
+  /** Bytes of the place of a block in its segment, and of its key group. */
+  private final val BlockPlaceBytes = 12L
+
+  /** Bytes of a [[Block]] in a list of few. */
+  private final val BlockBytes = 96L
+
+  /** A block of a segment, by their positions. */
+  private final case class Block(segment: Int, index: Int)
+}

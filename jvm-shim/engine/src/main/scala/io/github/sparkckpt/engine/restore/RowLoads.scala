@@ -1,0 +1,179 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.restore
+
+import io.github.sparkckpt.engine.bytes.Bytes
+import io.github.sparkckpt.engine.segment.{SegmentReader, StateSegment}
+import io.github.sparkckpt.engine.table.{KeyGroupFunction, KeySet, StateTable}
+
+/**
+ * Loads of single rows into the table of a [[PendingRestore]]. The changes by deltas, which are few, are loaded before
+ * the first row; other rows come from the base, by [[BaseLookups]].
+ *
+ * @param family    column family, the only one of the store
+ * @param keyGroups key group of a key
+ * @param rows      number of rows in the segments
+ * @param newest    version of the state
+ * @param phases    of a load of the table
+ */
+private[engine] final class RowLoads(
+    table: StateTable,
+    family: String,
+    keyGroups: KeyGroupFunction,
+    rows: Long,
+    newest: Long,
+    segments: StoredSegments,
+    phases: LoadPhases) {
+  import RowLoads._
+
+  private var lookups: BaseLookups = _
+  private var lacks = true
+
+  // The other changes by deltas are in the table.
+  private val removed = new KeySet
+
+  // In rows of a load of everything.
+  private var spent = 0L
+
+  /** Bytes of memory, estimated while a row is loaded. */
+  def memoryBytes: Long = {
+    val base = lookups
+    removed.memoryBytes + (if (base == null) 0L else base.memoryBytes)
+  }
+
+  /** True before [[loadDeltas]]. */
+  def lackDeltas: Boolean = lacks
+
+  /** True if so much was loaded row by row that the rest is better loaded at once. */
+  def isBulkCheaper: Boolean = spent * LargestShare > rows
+
+  /** True if the table has the row of a key, or a delta has removed it. */
+  def hasLoaded(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean =
+    table.find(hash, keyBase, keyOffset, keyLength) != 0 || removed.contains(hash, keyBase, keyOffset, keyLength)
+
+  /** Loads all changes of the base. */
+  def loadDeltas(open: Int => StateSegment): Unit = {
+    val opened = deltas(segments).map(open)
+    table.load.begin()
+    new KeyGroupLoad(opened, changes.sink(family), _ => true, newest).load(_ => true, phases)
+    table.load.end()
+    lacks = false
+  }
+
+  /**
+   * Loads the row of a key, unless the base lacks it.
+   *
+   * @return false if the base cannot be searched
+   */
+  def load(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean = {
+    val group = keyGroups.keyGroup(keyBase, keyOffset, keyLength)
+    var isOpen = true
+    segments.lookingUp(0) { base =>
+      if (lookups == null) lookups = new BaseLookups(base, keyGroups, newest)
+      if (!lookups.isOpen(group)) {
+        isOpen = lookups.open(group)
+        spent += rows / math.max(1, base.offsets.length) / RowsPerCheckedRow
+      }
+      if (isOpen && lookups.find(group, hash, keyBase, keyOffset, keyLength)) {
+        table.insert(hash, group, keyBase, keyOffset, keyLength,
+          lookups.valueBase, lookups.valueOffset, lookups.valueLength)
+      }
+    }
+    spent += RowsPerLookup
+    isOpen
+  }
+
+  /** Loads the rest of the base, while a load of the table is running. */
+  def loadRest(base: StateSegment): Unit = {
+    var keyGroup = 0
+    val reader = new SegmentReader(others.sink(family), (found: Int) => found == keyGroup)
+    reader.start(base)
+    segments.keyGroups.head.indices.foreach { i =>
+      phases.checkOpen()
+      keyGroup = segments.keyGroups.head(i)
+      reader.loadBlock(i, newest)
+    }
+  }
+
+  private object changes extends PlacedRows(table, keyGroups) {
+    override protected def take(
+        keyGroup: Int,
+        keyBase: AnyRef,
+        keyOffset: Long,
+        keyLength: Int,
+        valueBase: AnyRef,
+        valueOffset: Long,
+        valueLength: Int): Unit = {
+      if (removed.nonEmpty) removed.remove(Bytes.hash(keyBase, keyOffset, keyLength), keyBase, keyOffset, keyLength)
+      super.take(keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+    }
+
+    override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit = {
+      super.remove(keyBase, keyOffset, keyLength)
+      removed.add(Bytes.hash(keyBase, keyOffset, keyLength), keyBase, keyOffset, keyLength)
+    }
+  }
+
+  private object others extends PlacedRows(table, keyGroups) {
+    override protected def take(
+        keyGroup: Int,
+        keyBase: AnyRef,
+        keyOffset: Long,
+        keyLength: Int,
+        valueBase: AnyRef,
+        valueOffset: Long,
+        valueLength: Int): Unit = {
+      val hash = Bytes.hash(keyBase, keyOffset, keyLength)
+      if (!hasLoaded(hash, keyBase, keyOffset, keyLength)) {
+        table.insert(hash, keyGroup, keyBase, keyOffset, keyLength, valueBase, valueOffset, valueLength)
+      }
+    }
+
+    override def remove(keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit =
+      throw new IllegalStateException("A base has no removed keys.")
+  }
+}
+
+private[engine] object RowLoads {
+
+  /**
+   * Once rows that were loaded alone have cost one of so many parts of a load of everything, the rest is loaded too. A
+   * batch that touches everything loses no more than this.
+   */
+  private final val LargestShare = 8
+
+  /** Deltas are at most one of so many parts of the base. */
+  private final val LargestDeltas = 2
+
+  /** Number of newest deltas that tell how much a batch changes, and its largest part of the base. */
+  private final val Newest = 4
+  private final val LargestBatch = 256
+
+  /** Cost of a lookup, which reads a file twice. */
+  private final val RowsPerLookup = 25L
+
+  /** Rows of a key group that are read and checked in the time of one that is loaded. */
+  private final val RowsPerCheckedRow = 32L
+
+  /**
+   * True if the base can be searched, and it pays: there are so few deltas that to load them costs little, and the last
+   * batches have changed so little that the next one is not likely to need many rows.
+   */
+  def areUseful(segments: StoredSegments): Boolean = segments.areOrdered.headOption.contains(true) && {
+    val base = segments.sizes.head
+    val batches = deltas(segments).takeRight(Newest).map(i => segments.sizes(i) / segments.covers(i))
+    !segments.areOrdered.tail.contains(true) && segments.sizes.tail.sum * LargestDeltas <= base &&
+    batches.forall(_ * LargestBatch <= base)
+  }
+
+  /** Positions of the deltas. */
+  def deltas(segments: StoredSegments): Range = segments.keyGroups.indices.tail
+}

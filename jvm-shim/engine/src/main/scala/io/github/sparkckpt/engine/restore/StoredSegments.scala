@@ -1,0 +1,56 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.restore
+
+import io.github.sparkckpt.engine.segment.StateSegment
+
+/** Segments of a restore: bases first, then deltas, oldest first. They are opened whenever some of them are wanted. */
+trait StoredSegments {
+
+  /** For each segment the key groups of its blocks, in their order. */
+  def keyGroups: IndexedSeq[Array[Int]]
+
+  /**
+   * Opens segments, and closes them after the body.
+   *
+   * @param wanted positions among all segments, ascending
+   * @param body   takes the segments by these positions
+   */
+  def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit
+
+  /** Bytes of memory of segments that are in no file, until [[close]]. */
+  def memoryBytes: Long = 0
+
+  /** For each segment its bytes; 0 if they are unknown. */
+  def sizes: IndexedSeq[Long]
+
+  /** For each segment the number of versions whose changes it has. */
+  def covers: IndexedSeq[Int]
+
+  /** For each segment true if it has all of the state at its version, in the order of hashes ([[HashOrder]]). */
+  def areOrdered: IndexedSeq[Boolean]
+
+  /**
+   * Opens a segment for reads of single rows, unless it is open. It stays open until [[close]].
+   *
+   * @param body takes the segment
+   */
+  def lookingUp(segment: Int)(body: StateSegment => Unit): Unit
+
+  /** Closes what [[lookingUp]] has opened. No segment is opened afterwards. */
+  def close(): Unit
+
+  /** The error for a reader whose rows cannot be loaded. */
+  def unreadable(cause: Throwable): Throwable
+
+  /** Everything is loaded: so many rows. */
+  def loaded(rows: Long): Unit
+}

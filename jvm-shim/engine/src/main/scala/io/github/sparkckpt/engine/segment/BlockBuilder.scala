@@ -1,0 +1,188 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.segment
+
+import java.io.{ByteArrayOutputStream, DataOutputStream, OutputStream}
+import java.util.Arrays
+import java.util.zip.CRC32C
+
+import io.github.sparkckpt.engine.bytes.ListCursor
+
+import org.apache.spark.unsafe.Platform
+
+/**
+ * One block of a segment under construction (docs/protocol.md section 2). A builder can be used again, by one thread.
+ *
+ * @param codec codec of bodies that become smaller by it
+ */
+private[engine] final class BlockBuilder(codec: BlockCodec) {
+  import SegmentFormat._
+
+  private val checksum = new CRC32C
+  private var order: HashOrder = _
+  private var section: SectionLayout = _
+  private var unordered = 0L
+  private var packed = new Array[Byte](0)
+  private var compressed = 0L
+  private var sections = 0
+
+  /** The block so far, until `position`. */
+  var bytes = new Array[Byte](4096)
+  var position = 0
+
+  /** Bytes of memory, estimated while a block is built. From any thread. */
+  def memoryBytes: Long = {
+    val sorting = order
+    bytes.length.toLong + packed.length + (if (sorting == null) 0L else sorting.memoryBytes)
+  }
+
+  def start(): Unit = {
+    position = HeaderBytes
+    sections = 0
+  }
+
+  /**
+   * Starts a section up to its number of entries, with room for the rest.
+   *
+   * @param n          number of entries
+   * @param sameKeys   true if all keys have one length, which is then given once
+   * @param sameValues true if all values have one length
+   * @param rowBytes   bytes of all keys and values
+   * @throws StateTooLargeException if the block has more than 1 GiB
+   */
+  def startSection(
+      family: String,
+      flags: Int,
+      group: Int,
+      n: Int,
+      sameKeys: Boolean,
+      sameValues: Boolean,
+      rowBytes: Long): Unit = {
+    val name = encodedName(family)
+    val lengths = (if (sameKeys) 4L else 4L * n) + (if (sameValues) 4L else 4L * n)
+    val size = name.length + 5L + lengths + rowBytes
+    if (position + size > maxBlockBytes) {
+      throw new StateTooLargeException(
+        s"Key group $group has more than 1 GiB of state in one partition: raise the number of key groups " +
+          "(maxParallelism), or the state of one key is too large.")
+    }
+    reserve(size.toInt)
+    System.arraycopy(name, 0, bytes, position, name.length)
+    position += name.length
+    bytes(position) = (flags | (if (sameKeys) UniformKeys else 0) | (if (sameValues) UniformValues else 0)).toByte
+    position += 1
+    putInt(n)
+    section = new SectionLayout(bytes, n, sameKeys, sameValues, position)
+    sections += 1
+  }
+
+  /**
+   * Brings the entries of the section, which is complete, into the order of their keys' hashes. Not those of a
+   * compressed block, whose rows cannot be looked up, and whose order may help its codec.
+   */
+  def orderSection(): Unit = {
+    if (order == null) order = new HashOrder
+    if (codec != BlockCodec.Uncompressed || !order.sort(bytes, section, position)) unordered += 1
+  }
+
+  def putInt(x: Int): Unit = {
+    ListCursor.putInt(bytes, Platform.BYTE_ARRAY_OFFSET + position, x)
+    position += 4
+  }
+
+  def putInts(xs: Array[Int], n: Int): Unit = {
+    var i = 0
+    while (i < n) {
+      putInt(xs(i))
+      i += 1
+    }
+  }
+
+  /** Number of sections that were to be ordered and are not. */
+  def unorderedSections: Long = unordered
+
+  /** Number of blocks that were written with a compressed body. */
+  def compressedBlocks: Long = compressed
+
+  /** Completes the block with its header and checksum, and writes it; returns its length. */
+  def writeTo(out: OutputStream, group: Int, isBase: Boolean, version: Long): Int = {
+    val packedLength = pack()
+    if (packedLength == 0) {
+      writeHeader(BlockCodec.Uncompressed, group, isBase, version, bytes, HeaderBytes, position - HeaderBytes)
+      out.write(bytes, 0, position)
+      position
+    } else {
+      compressed += 1
+      writeHeader(codec, group, isBase, version, packed, 0, packedLength)
+      out.write(bytes, 0, HeaderBytes)
+      out.write(packed, 0, packedLength)
+      HeaderBytes + packedLength
+    }
+  }
+
+  /** Compresses the body; returns its new length with what precedes it, 0 if it stays as it is. */
+  private def pack(): Int = {
+    val length = position - HeaderBytes
+    codec match {
+      case compressor: BlockCompressor if length >= LeastCompressed =>
+        val room = PlainLengthBytes + compressor.bound(length)
+        if (packed.length < room) packed = new Array[Byte](room)
+        ListCursor.putInt(packed, Platform.BYTE_ARRAY_OFFSET, length)
+        val total = PlainLengthBytes + compressor.compress(bytes, HeaderBytes, length, packed, PlainLengthBytes)
+        if (total < length) total else 0
+      case _ => 0
+    }
+  }
+
+  private def writeHeader(
+      of: BlockCodec,
+      group: Int,
+      isBase: Boolean,
+      version: Long,
+      body: Array[Byte],
+      offset: Int,
+      length: Int): Unit = {
+    val end = position
+    position = 0
+    putInt(Magic)
+    putInt((Version << 24) | ((if (isBase) KindBase else KindDelta) << 16) | (of.id << 8))
+    putInt(group)
+    putInt((version >>> 32).toInt)
+    putInt(version.toInt)
+    putInt(sections)
+    putInt(length)
+    checksum.reset()
+    checksum.update(bytes, 0, ChecksumAt)
+    checksum.update(body, offset, length)
+    putInt(checksum.getValue.toInt)
+    position = end
+  }
+
+  private var lastFamily: String = _
+  private var lastName: Array[Byte] = _
+
+  private def encodedName(family: String): Array[Byte] = {
+    if (family != lastFamily) {
+      val name = new ByteArrayOutputStream
+      new DataOutputStream(name).writeUTF(writtenName(family))
+      lastName = name.toByteArray
+      lastFamily = family
+    }
+    lastName
+  }
+
+  private def reserve(size: Int): Unit = {
+    if (position + size > bytes.length) {
+      val length = math.max(position + size.toLong, bytes.length * 2L)
+      bytes = Arrays.copyOf(bytes, math.min(maxBlockBytes.toLong, length).toInt)
+    }
+  }
+}

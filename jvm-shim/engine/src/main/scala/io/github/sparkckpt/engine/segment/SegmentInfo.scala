@@ -1,0 +1,48 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.segment
+
+/**
+ * Description of a written segment.
+ *
+ * @param keyGroups key groups with a block, ascending
+ * @param offsets start of each block, in bytes from the start of the segment
+ * @param entries number of entries, removed keys included
+ * @param bytes length of the segment
+ * @param isCompressed true if the body of a block is compressed
+ * @param isOrdered true if it has all of the state, without compression, and its entries are single values in the order
+ *                  of their keys' hashes
+ */
+final case class SegmentInfo(
+    keyGroups: Array[Int],
+    offsets: Array[Long],
+    entries: Long,
+    bytes: Long,
+    isCompressed: Boolean = false,
+    isOrdered: Boolean = false)
+
+/** A segment in memory. `bytes` holds exactly the segment. */
+final case class SegmentBytes(info: SegmentInfo, bytes: Array[Byte])
+
+/**
+ * A segment to restore from.
+ *
+ * @param isBase base or delta
+ * @param source source of its bytes
+ * @param offsets start of each block to load, ascending, as positions in the source
+ * @param keyGroups key group of each block, if the segments may be loaded one key group at a time; else empty
+ */
+final case class StateSegment(
+    isBase: Boolean,
+    source: ByteSource,
+    offsets: Array[Long],
+    rows: RowFilter = RowFilter.All,
+    keyGroups: Array[Int] = Array.emptyIntArray)

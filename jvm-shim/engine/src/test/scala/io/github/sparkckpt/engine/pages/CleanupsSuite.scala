@@ -1,0 +1,45 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package io.github.sparkckpt.engine.pages
+
+import java.util.concurrent.atomic.AtomicInteger
+
+import io.github.sparkckpt.uncaught.UncaughtErrorsReporter
+import org.scalatest.funsuite.AnyFunSuite
+
+class CleanupsSuite extends AnyFunSuite {
+  test("an action runs once") {
+    val runs = new AtomicInteger
+    val cleanable = Cleanups.whenUnreachable(new Object)(() => runs.incrementAndGet())
+    cleanable.clean()
+    cleanable.clean()
+    assert(runs.get == 1)
+  }
+
+  for (error <- Seq(new IllegalStateException("a defect"), new LinkageError("a class"), new StackOverflowError,
+      new OutOfMemoryError("no room"))) {
+    test(s"an error is logged, and goes on to the JVM's handler only if the JVM is broken: ${error.getClass}") {
+      val uncaught = UncaughtErrorsReporter.expecting(_ eq error) {
+        Cleanups.whenUnreachable(new Object)(() => throw error).clean()
+      }
+      assert(uncaught.exists(_.getCause eq error))
+      assert(uncaught.exists(_ eq error) == error.isInstanceOf[OutOfMemoryError])
+    }
+  }
+
+  test("a thread that runs an action knows afterwards that it was interrupted") {
+    val error = new InterruptedException("a kill")
+    UncaughtErrorsReporter.expecting(_ eq error) {
+      Cleanups.whenUnreachable(new Object)(() => throw error).clean()
+    }
+    assert(Thread.interrupted())
+  }
+}
