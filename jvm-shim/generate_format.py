@@ -35,7 +35,7 @@ from spark_ckpt.metadata.model import OPERATOR_ID_BYTES
 from spark_ckpt.storage.paths import METADATA_FILE, OUT_OF_CHECKPOINT, STATE_FILE
 
 JVM = Path(__file__).resolve().parent
-FORMATS = JVM / "shim/src/main/scala/org/apache/spark/sql/ckpt/FormatDescription.scala"
+FORMATS = JVM / "shim/src/main/scala/org/apache/spark/sql/ckpt/common/FormatDescription.scala"
 SEGMENTS = JVM / "engine/src/main/scala/io/github/sparkckpt/engine/segment/SegmentConstants.scala"
 
 PATTERNS = {
@@ -60,7 +60,7 @@ _LICENSE = """\
 """
 
 _FORMATS_HEADER = """\
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.common
 
 import scala.util.matching.Regex
 

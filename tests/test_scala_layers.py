@@ -62,21 +62,9 @@ ENGINE_MODULE = Module(
 SHIM_MODULE = Module(
     SHIM,
     "org.apache.spark.sql.ckpt",
-    ("", "transfer", "driver", "compat | executor", "metrics", "bridge", "ui", "protocol"),
-    exceptions=frozenset(
-        {
-            ("executor", ""),
-            ("driver", ""),
-            ("transfer", ""),
-            ("bridge", ""),
-            ("ui", ""),
-            ("compat", ""),
-            ("metrics", ""),
-            ("protocol", ""),
-            ("executor", "compat"),
-            ("bridge", "executor"),
-        }
-    ),
+    ("", "transfer", "driver", "executor | metrics", "bridge | logs | ui", "compat", "protocol", "common"),
+    # The tab posts an event that event logs name by its class.
+    exceptions=frozenset({("ui", "")}),
 )
 MODULES = (SHIM_MODULE, ENGINE_MODULE)
 """From the highest to the lowest: a module imports packages of its own and of lower modules."""

@@ -10,7 +10,7 @@ from spark_ckpt.config.settings import LEAST_SILENCE_SECONDS
 from spark_ckpt.errors import SettingError
 from tests.support.provider import REPOSITORY
 
-SHIM_SETTINGS = REPOSITORY / "jvm-shim/shim/src/main/scala/org/apache/spark/sql/ckpt/Settings.scala"
+SHIM_SETTINGS = REPOSITORY / "jvm-shim/shim/src/main/scala/org/apache/spark/sql/ckpt/common/Settings.scala"
 
 
 def parse(**settings: str) -> CheckpointConfig:

@@ -35,7 +35,7 @@ def test_an_error_that_reaches_the_jvm_of_a_driver(spark: SparkSession, uncaught
 def test_an_error_that_ends_in_our_log(spark: SparkSession, uncaught_errors: UncaughtErrors) -> None:
     """Nothing of ours reaches the JVM, so what is logged in its place counts as much."""
     jvm = _jvm(spark)
-    jvm.org.apache.spark.sql.ckpt.OwnThreads.failed("the test", jvm.java.lang.IllegalStateException("lost"))
+    jvm.org.apache.spark.sql.ckpt.common.OwnThreads.failed("the test", jvm.java.lang.IllegalStateException("lost"))
     (text,) = eventually(uncaught_errors.take)
     assert "the test has failed" in text and "java.lang.IllegalStateException: lost" in text
 

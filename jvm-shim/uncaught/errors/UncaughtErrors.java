@@ -32,7 +32,7 @@ public final class UncaughtErrors {
     private static final String SHIM = "org.apache.spark.sql.ckpt.";
     private static final String ENGINE = "io.github.sparkckpt.engine.";
     private static final String OUR_THREADS = "spark-ckpt";
-    private static final List<String> LOGGERS = List.of(SHIM + "OwnThreads", ENGINE + "Cleanups");
+    private static final List<String> LOGGERS = List.of(SHIM + "common.OwnThreads", ENGINE + "Cleanups");
     private static boolean watches = false;
 
     /** Log4j holds it weakly: without this, a collection before Spark's first line would lose the appender. */

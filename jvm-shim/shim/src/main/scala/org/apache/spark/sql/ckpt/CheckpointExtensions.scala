@@ -11,12 +11,9 @@
 package org.apache.spark.sql.ckpt
 
 import org.apache.spark.sql.SparkSessionExtensions
-import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.ckpt.compat.TransformWithStateOperators
-import org.apache.spark.sql.ckpt.driver.{CheckpointDriver, RealTimeMode}
+import org.apache.spark.sql.ckpt.common.SparkVersion
+import org.apache.spark.sql.ckpt.driver.{RealTimeMode, StatefulOperators}
 import org.apache.spark.sql.classic.SparkSession
-import org.apache.spark.sql.execution.{ColumnarRule, SparkPlan}
-import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 
 /**
  * Extension for queries with `transformWithState`, to be named in `spark.sql.extensions`. Spark runs that operator with
@@ -27,24 +24,10 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 class CheckpointExtensions extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     SparkVersion.check()
-    extensions.injectColumnar(_ => CheckpointExtensions.Operators)
+    extensions.injectColumnar(_ => StatefulOperators)
     extensions.injectHintResolutionRule {
       case session: SparkSession => new RealTimeMode.Check(session)
       case other => throw new IllegalStateException(s"${other.getClass.getName} has no analyzer")
-    }
-  }
-}
-
-private[ckpt] object CheckpointExtensions {
-  val Setting = "spark.sql.extensions"
-
-  /** A columnar rule: no other rule of an extension sees the plan of a micro-batch with its state. */
-  object Operators extends ColumnarRule {
-    override val preColumnarTransitions: Rule[SparkPlan] = new Rule[SparkPlan] {
-      override def apply(plan: SparkPlan): SparkPlan = {
-        if (plan.exists(_.isInstanceOf[StateStoreWriter])) CheckpointDriver.warnOfOtherProvider()
-        plan.transformUp(TransformWithStateOperators.replacement)
-      }
     }
   }
 }

@@ -21,9 +21,10 @@ import org.apache.hadoop.util.VersionInfo
 import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, NewFiles, SideBySide}
 import org.apache.spark.sql.ckpt.compat.ClosingFileManager
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
-import org.apache.spark.sql.ckpt.executor.NewFiles
+import org.apache.spark.sql.ckpt.logs._
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.internal.SQLConf
@@ -40,7 +41,7 @@ import org.apache.spark.sql.internal.SQLConf
  * Set with `spark.sql.streaming.checkpointFileManagerClass`, which requires this constructor.
  */
 class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends CheckpointFileManager
-    with ClosingFileManager with Logging {
+    with ClosingFileManager with FencedLog with Logging {
   import CheckpointLogFileManager._
 
   override protected lazy val sparks: CheckpointFileManager = {
@@ -67,8 +68,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     }
   }
 
-  /** The log epoch at the start of the run whose log this is, if its logs are fenced. */
-  def logEpoch: Option[Long] = fence.map(_.epoch)
+  override def logEpoch: Option[Long] = fence.map(_.epoch)
 
   private def textOf(path: Path): Option[String] =
     try {

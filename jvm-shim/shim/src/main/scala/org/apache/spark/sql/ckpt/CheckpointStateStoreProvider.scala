@@ -23,6 +23,7 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings, SideBySide, SparkVersion}
 import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.executor._

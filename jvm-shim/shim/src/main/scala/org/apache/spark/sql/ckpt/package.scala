@@ -9,6 +9,7 @@
  * specific language governing permissions and limitations under the License.
  */
 /**
- * The state store provider, its stores, Spark's logs, settings and threads. Spark's configuration names what is here.
+ * What the configuration of Spark and its event logs name, so that nothing here ever moves: the provider with its
+ * stores, the extensions, the log file manager, the event. No other package imports it, but for the event.
  */
 package org.apache.spark.sql.ckpt

@@ -18,6 +18,7 @@ import scala.util.Using
 import org.apache.xbean.asm9.{ClassReader, ClassVisitor, MethodVisitor, Opcodes, Type}
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.ckpt.common.SparkVersion
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
 

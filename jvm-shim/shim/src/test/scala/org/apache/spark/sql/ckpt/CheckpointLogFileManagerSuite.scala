@@ -26,7 +26,8 @@ import org.apache.logging.log4j.core.appender.AbstractAppender
 import org.apache.logging.log4j.core.config.Property
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.executor.NewFiles
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, NewFiles}
+import org.apache.spark.sql.ckpt.logs.LogFence
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
 

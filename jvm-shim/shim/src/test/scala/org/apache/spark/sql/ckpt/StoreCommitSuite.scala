@@ -21,6 +21,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.executor.CommitDeniedException
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.protocol.{Message, Notification}
 import org.apache.spark.sql.execution.streaming.state.StateStore
 

@@ -12,6 +12,7 @@ package org.apache.spark.sql.ckpt
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.ckpt.common.SparkVersion
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{LongType, StringType, StructField, StructType}

@@ -25,6 +25,7 @@ import org.apache.spark.executor.TaskMetrics
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.ckpt.common.Settings
 import org.apache.spark.sql.ckpt.driver.RegisteredExecutors
 import org.apache.spark.sql.ckpt.executor.Operators
 import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Notification}

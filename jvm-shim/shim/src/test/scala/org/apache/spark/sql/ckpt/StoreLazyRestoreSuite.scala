@@ -17,6 +17,7 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, StoreUsageFailure}
 import org.apache.spark.sql.ckpt.executor.HeldState
 import org.apache.spark.sql.ckpt.protocol.Notification
 import org.apache.spark.sql.execution.streaming.state.StateStore

@@ -14,6 +14,7 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, StoreUsageFailure}
 import org.apache.spark.sql.ckpt.protocol.{Message, Notification}
 
 class StoreNotificationsSuite extends AnyFunSuite {

@@ -20,6 +20,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.{TaskContextImpl, TaskKilledException}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
 import org.apache.spark.sql.ckpt.executor.{LoadedStores, StoreTurn}
 import org.apache.spark.sql.ckpt.protocol.Notification
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreId}

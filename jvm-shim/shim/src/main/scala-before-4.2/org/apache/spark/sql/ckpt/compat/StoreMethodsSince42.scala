@@ -11,7 +11,6 @@
 package org.apache.spark.sql.ckpt.compat
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.CheckpointStateStore
 import org.apache.spark.sql.execution.streaming.state._
 
 /** Methods of `ReadStateStore` since Spark 4.2, declared so that common code can override them. */
@@ -42,20 +41,20 @@ private[ckpt] trait ProviderMethodsSince42 extends ProviderMethodsSince41 {
       version: Long,
       stateId: Option[String],
       forceSnapshotOnCommit: Boolean,
-      loadEmpty: Boolean): CheckpointStateStore
+      loadEmpty: Boolean): StateStore
 
   def upgradeReadStoreToWriteStore(
       readStore: ReadStateStore,
       version: Long,
       stateId: Option[String],
-      forceSnapshotOnCommit: Boolean): CheckpointStateStore
+      forceSnapshotOnCommit: Boolean): StateStore
 
-  override def getStore(version: Long, stateId: Option[String]): CheckpointStateStore =
+  override def getStore(version: Long, stateId: Option[String]): StateStore =
     getStore(version, stateId, forceSnapshotOnCommit = false, loadEmpty = false)
 
   override def upgradeReadStoreToWriteStore(
       readStore: ReadStateStore,
       version: Long,
-      stateId: Option[String]): CheckpointStateStore =
+      stateId: Option[String]): StateStore =
     upgradeReadStoreToWriteStore(readStore, version, stateId, forceSnapshotOnCommit = false)
 }

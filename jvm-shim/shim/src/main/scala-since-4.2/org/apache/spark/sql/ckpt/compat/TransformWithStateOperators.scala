@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.compat
 
-import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
+import org.apache.spark.sql.ckpt.common.EntryPoints
 import org.apache.spark.sql.execution.SparkPlan
 import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPySparkExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate._
@@ -33,7 +33,7 @@ private[ckpt] object TransformWithStateOperators {
  */
 private[ckpt] trait TakesOurProvider extends TransformWithStateExecBase {
   override protected def validateStateStoreProvider(isStreaming: Boolean): Unit =
-    if (conf.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS) != classOf[CheckpointStateStoreProvider].getName) {
+    if (conf.getConf(SQLConf.STATE_STORE_PROVIDER_CLASS) != EntryPoints.Provider) {
       super.validateStateStoreProvider(isStreaming)
     }
 }

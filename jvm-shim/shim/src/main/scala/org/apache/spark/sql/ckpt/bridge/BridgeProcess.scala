@@ -23,7 +23,7 @@ import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 import org.apache.arrow.vector.types.pojo.{ArrowType, Field, FieldType, Schema}
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{BridgeFailure, OwnThreads, Redaction}
+import org.apache.spark.sql.ckpt.common.{BridgeFailure, OwnThreads, Redaction}
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.util.Utils

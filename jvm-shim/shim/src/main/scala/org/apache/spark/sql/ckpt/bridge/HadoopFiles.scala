@@ -24,7 +24,7 @@ import org.apache.hadoop.fs.Options.{CreateOpts, Rename}
 import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 import org.apache.hadoop.security.AccessControlException
 
-import org.apache.spark.sql.ckpt.executor.NewFiles
+import org.apache.spark.sql.ckpt.common.NewFiles
 import org.apache.spark.sql.ckpt.protocol._
 
 /**

@@ -18,7 +18,7 @@ import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{BridgeFailure, OwnThreads}
+import org.apache.spark.sql.ckpt.common.{BridgeFailure, OwnThreads}
 import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, EndOffsets, Message, RequestSubject, Start}
 
 /**

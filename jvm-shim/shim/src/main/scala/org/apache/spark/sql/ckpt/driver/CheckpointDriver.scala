@@ -23,8 +23,8 @@ import org.apache.spark.{SparkContext, SparkEnv, SPARK_VERSION, TaskContext}
 import org.apache.spark.deploy.SparkHadoopUtil
 import org.apache.spark.internal.Logging
 import org.apache.spark.metrics.MetricsSystem
-import org.apache.spark.sql.ckpt._
 import org.apache.spark.sql.ckpt.bridge.{HadoopFiles, PythonBridge}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, EntryPoints, OwnThreads, Settings}
 import org.apache.spark.sql.ckpt.compat.StreamingPlans
 import org.apache.spark.sql.ckpt.metrics.CheckpointMetrics
 import org.apache.spark.sql.ckpt.protocol.Coordinator
@@ -130,12 +130,12 @@ private[ckpt] object CheckpointDriver extends Logging {
 
   /** Spark refuses `transformWithState` with our provider a little later, without naming the remedy. */
   private def lacksExtension(session: SparkSession): Boolean =
-    session.sessionState.conf.stateStoreProviderClass == classOf[CheckpointStateStoreProvider].getName &&
-      !session.sessionState.columnarRules.contains(CheckpointExtensions.Operators)
+    session.sessionState.conf.stateStoreProviderClass == EntryPoints.Provider &&
+      !session.sessionState.columnarRules.contains(StatefulOperators)
 
   private def withoutExtension: CheckpointFailure = new CheckpointFailure("SessionConfigError",
     "Spark's operator of transformWithState rejects this state-store provider: start the session with " +
-      s"${CheckpointExtensions.Setting}=${classOf[CheckpointExtensions].getName}")
+      s"spark.sql.extensions=${EntryPoints.Extensions}")
 
   /** Id of the streaming query that runs on this thread. */
   private def queryHere: Option[(SparkContext, String)] =

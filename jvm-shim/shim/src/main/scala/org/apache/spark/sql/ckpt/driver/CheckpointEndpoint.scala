@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.driver
 import scala.concurrent.ExecutionContext
 
 import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcCallContext, RpcEndpointRef, RpcEnv}
-import org.apache.spark.sql.ckpt.OwnThreads
+import org.apache.spark.sql.ckpt.common.OwnThreads
 import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message}
 
 /** RPC endpoint for the messages of tasks. */

@@ -20,8 +20,8 @@ import scala.util.{Failure, Success}
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.OwnThreads
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
+import org.apache.spark.sql.ckpt.common.OwnThreads
 import org.apache.spark.sql.ckpt.metrics.CheckpointMetrics
 import org.apache.spark.sql.ckpt.protocol._
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution

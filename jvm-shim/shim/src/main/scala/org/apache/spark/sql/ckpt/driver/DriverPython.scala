@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.driver
 
-import org.apache.spark.sql.ckpt.Settings
+import org.apache.spark.sql.ckpt.common.Settings
 
 /**
  * Choice of the Python that runs the side process: our own setting first, then PySpark's choice for the driver. The

@@ -11,7 +11,7 @@
 package org.apache.spark.sql.ckpt.driver
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.Redaction
+import org.apache.spark.sql.ckpt.common.Redaction
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 
 /**

@@ -16,7 +16,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointLogFileManager, Redaction, Settings}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, EntryPoints, Redaction, Settings}
 import org.apache.spark.sql.ckpt.compat.{RealTimeStart, RealTimeStarts}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.internal.SQLConf
@@ -61,7 +61,7 @@ private[ckpt] object RealTimeMode extends Logging {
   def check(settings: Map[String, String], hadoopConf: Configuration): Unit = {
     if (!RealTimeStarts.areSupported) throw unsupported
     if (!Settings.permitsRealTimeMode(settings)) throw notPermitted
-    val manager = classOf[CheckpointLogFileManager].getName
+    val manager = EntryPoints.LogFileManager
     if (hadoopConf.get(FileManagerKey) != manager) throw withoutFileManager(manager)
   }
 

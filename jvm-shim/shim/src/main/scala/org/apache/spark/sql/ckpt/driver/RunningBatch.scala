@@ -15,8 +15,9 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
-import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointLogFileManager, Settings}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
 import org.apache.spark.sql.ckpt.compat.{OffsetLogs, StreamingPlans}
+import org.apache.spark.sql.ckpt.logs.FencedLog
 import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, SourceOffset, Trigger}
 import org.apache.spark.sql.ckpt.ui.CheckpointUI
 import org.apache.spark.sql.classic.SparkSession
@@ -103,7 +104,7 @@ private[driver] object RunningBatch {
   /** The epoch that the run's own writer of the offset log keeps to. `fileManager` is public in bytecode as well. */
   private def logEpoch(execution: StreamExecution): Option[Long] =
     classOf[HDFSMetadataLog[_]].getMethod("fileManager").invoke(execution.offsetLog) match {
-      case ours: CheckpointLogFileManager => ours.logEpoch
+      case ours: FencedLog => ours.logEpoch
       case _ => None
     }
 

@@ -14,8 +14,8 @@ import java.util.Locale
 
 import scala.concurrent.Future
 
-import org.apache.spark.sql.ckpt.{CheckpointFailure, Settings}
 import org.apache.spark.sql.ckpt.bridge.PythonBridge
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
 import org.apache.spark.sql.ckpt.protocol.{Check, Message}
 
 /**

@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.driver
 
 import org.apache.spark.Success
 import org.apache.spark.scheduler._
-import org.apache.spark.sql.ckpt.OwnThreads
+import org.apache.spark.sql.ckpt.common.OwnThreads
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 
 /** Reports failed task attempts and ended queries to the coordinator, and forgets lost executors. */

@@ -21,7 +21,7 @@ import io.github.sparkckpt.engine.segment.{BlockCodec, StateTooLargeException}
 
 import org.apache.spark.{TaskContext, TaskKilledException}
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{CheckpointFailure, OwnThreads}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, OwnThreads}
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, MergeDemand, VersionSpan}
 
 /** A written segment that waits for the next ack. */

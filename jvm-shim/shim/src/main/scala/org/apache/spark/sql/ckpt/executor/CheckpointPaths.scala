@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.executor
 
-import org.apache.spark.sql.ckpt.{CheckpointFailure, FormatDescription}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, FormatDescription}
 
 /** Rule for paths in files: those that spark-ckpt writes. `spark_ckpt.storage.paths` applies the same patterns. */
 private[executor] object CheckpointPaths {

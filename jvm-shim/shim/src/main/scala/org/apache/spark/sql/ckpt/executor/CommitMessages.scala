@@ -17,9 +17,8 @@ import io.github.sparkckpt.engine.backend.KeyedStateBackend
 
 import org.apache.spark.TaskContext
 import org.apache.spark.executor.CommitDeniedException
-import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, BaseDescription, Coordinator, Decline, MergedDescription}
-import org.apache.spark.sql.ckpt.protocol.{Unreadable, VersionSpan}
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
+import org.apache.spark.sql.ckpt.protocol._
 
 /**
  * Content of an ack: the changes of a batch, and sometimes a base of an earlier version or merged deltas.

@@ -15,7 +15,7 @@ import scala.concurrent.duration.FiniteDuration
 
 import org.apache.spark.{SparkEnv, SparkException}
 import org.apache.spark.rpc.{RpcEndpointRef, RpcTimeout}
-import org.apache.spark.sql.ckpt.Settings
+import org.apache.spark.sql.ckpt.common.Settings
 import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Query, QueryReply}
 import org.apache.spark.util.RpcUtils
 

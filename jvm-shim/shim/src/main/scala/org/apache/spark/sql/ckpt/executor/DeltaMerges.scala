@@ -16,7 +16,7 @@ import scala.util.control.NonFatal
 import io.github.sparkckpt.engine.compaction.{MergeInput, NoLongerNeededException, SegmentMerger}
 import io.github.sparkckpt.engine.segment.{ArrayByteSource, BlockCodec, ByteSource, SegmentInfo, StateSegment}
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.protocol.{DeltaToMerge, MergeDemand}
 
 /**

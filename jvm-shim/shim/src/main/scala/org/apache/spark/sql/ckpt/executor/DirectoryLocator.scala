@@ -20,8 +20,8 @@ import scala.jdk.CollectionConverters._
 import com.fasterxml.jackson.databind.JsonNode
 import io.github.sparkckpt.engine.segment.SegmentConstants
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.FormatDescription._
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.FormatDescription._
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 

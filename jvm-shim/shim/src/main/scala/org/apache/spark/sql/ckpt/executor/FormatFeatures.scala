@@ -14,7 +14,7 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.ckpt.{CheckpointFailure, FormatDescription}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, FormatDescription}
 
 /**
  * Refusal of files that this release would misread because a later one wrote them: the JVM's half of

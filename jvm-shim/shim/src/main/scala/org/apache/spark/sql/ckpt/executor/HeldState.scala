@@ -19,7 +19,7 @@ import io.github.sparkckpt.engine.table.KeyGroupFunction
 
 import org.apache.spark.TaskKilledException
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{CheckpointFailure, RestoreCost, StoreUsageFailure}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, StoreUsageFailure}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**

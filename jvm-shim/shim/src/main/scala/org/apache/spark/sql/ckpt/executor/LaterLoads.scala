@@ -20,7 +20,7 @@ import io.github.sparkckpt.engine.backend.KeyedStateBackend
 import io.github.sparkckpt.engine.restore.TableRetiredException
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.OwnThreads
+import org.apache.spark.sql.ckpt.common.OwnThreads
 
 /**
  * Loads, in the background, what restarted stores have left in their files. It waits a little after their first batch:

@@ -15,7 +15,7 @@ import io.github.sparkckpt.engine.segment.StateSegment
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{CheckpointFailure, RestoreCost, Settings}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**

@@ -17,7 +17,7 @@ import java.nio.file.NoSuchFileException
 
 import io.github.sparkckpt.engine.segment.StateStreamDamagedException
 
-import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointStateStoreProvider}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, EntryPoints}
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
@@ -51,7 +51,7 @@ private[executor] object LoadFailures {
 
   def outOfMemory(id: StateStoreId, cause: OutOfMemoryError): Throwable =
     QueryExecutionErrors.notEnoughMemoryToLoadStore(
-      id.toString, classOf[CheckpointStateStoreProvider].getSimpleName, cause)
+      id.toString, EntryPoints.Provider.split('.').last, cause)
 
   private def damaged(what: String, cause: Throwable): CheckpointFailure = new CheckpointFailure("StateFileError",
     s"$what: ${cause.getMessage}. " +

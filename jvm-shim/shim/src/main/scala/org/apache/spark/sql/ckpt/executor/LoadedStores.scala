@@ -15,7 +15,7 @@ import java.util.{Collections, WeakHashMap}
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.ckpt.OwnThreads
+import org.apache.spark.sql.ckpt.common.OwnThreads
 import org.apache.spark.sql.ckpt.protocol.Notification
 
 /** A store that frees memory on notifications. */

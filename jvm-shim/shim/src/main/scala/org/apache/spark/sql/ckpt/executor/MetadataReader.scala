@@ -15,7 +15,7 @@ import java.io.{DataInputStream, IOException}
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.ckpt.{CheckpointFailure, FormatDescription => Format}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, FormatDescription => Format}
 import org.apache.spark.sql.ckpt.protocol.LocatedFile
 
 /**

@@ -11,7 +11,7 @@
 package org.apache.spark.sql.ckpt.executor
 
 import org.apache.spark.rpc.{IsolatedThreadSafeRpcEndpoint, RpcEnv}
-import org.apache.spark.sql.ckpt.OwnThreads
+import org.apache.spark.sql.ckpt.common.OwnThreads
 import org.apache.spark.sql.ckpt.protocol.{Message, Notification}
 
 /** RPC endpoint for notifications on an executor. It has its own thread, because a store may have much to free. */

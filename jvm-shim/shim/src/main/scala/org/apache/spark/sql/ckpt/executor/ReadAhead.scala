@@ -17,7 +17,7 @@ import scala.collection.mutable
 
 import io.github.sparkckpt.engine.segment.{ByteSource, SegmentReader}
 
-import org.apache.spark.sql.ckpt.OwnThreads
+import org.apache.spark.sql.ckpt.common.OwnThreads
 import org.apache.spark.sql.ckpt.protocol.LocatedFile
 
 /**

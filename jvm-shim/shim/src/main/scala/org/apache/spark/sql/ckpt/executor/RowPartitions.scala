@@ -14,7 +14,7 @@ import io.github.sparkckpt.engine.segment.RowFilter
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.compat.KeyEncoders
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
 
 import scala.concurrent.duration._
 
-import org.apache.spark.sql.ckpt.OwnThreads
+import org.apache.spark.sql.ckpt.common.OwnThreads
 
 /**
  * Small files of a remote storage, each read once for all stores of the executor. A file has the changes of many tasks,

@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.executor
 
 import io.github.sparkckpt.engine.segment.{DeltaEntries, DeltaEntry, RowFilter, StateSegment}
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 
 /** A delta, the version that it leads to, and its rows that count. */
 private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment, rows: RowFilter) {

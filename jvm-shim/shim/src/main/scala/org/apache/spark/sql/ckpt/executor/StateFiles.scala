@@ -24,7 +24,8 @@ import org.apache.hadoop.fs.Options.OpenFileOptions._
 import org.apache.hadoop.fs.StreamCapabilities.HSYNC
 import org.apache.hadoop.util.functional.FutureIO
 
-import org.apache.spark.sql.ckpt.FormatDescription.SharedDirectory
+import org.apache.spark.sql.ckpt.common.FormatDescription.SharedDirectory
+import org.apache.spark.sql.ckpt.common.NewFiles
 import org.apache.spark.sql.ckpt.protocol.LocatedFile
 
 /**

@@ -16,7 +16,7 @@ import scala.collection.mutable.ArrayBuffer
 
 import io.github.sparkckpt.engine.segment.{ArrayByteSource, ByteSource, StateSegment}
 
-import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocatedFile, LocateReply, PartitionFilter}
+import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocateReply, LocatedFile, PartitionFilter}
 
 /**
  * Location of the state of a version: the reply to `locate` (docs/protocol.md, section 1.3).

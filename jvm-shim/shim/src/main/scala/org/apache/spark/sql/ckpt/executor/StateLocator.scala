@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.executor
 
 import scala.concurrent.duration.FiniteDuration
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.protocol.{Locate, LocateReply, SharedFileLimits, ShippingLimits}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 

@@ -16,7 +16,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.{SparkEnv, TaskContext}
-import org.apache.spark.sql.ckpt.{CheckpointFailure, StoreUsageFailure}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, StoreUsageFailure}
 import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, StoreHeader, TaskAttempt, Trigger}
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}

@@ -17,8 +17,8 @@ import java.util.zip.InflaterInputStream
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.FormatDescription.MaxUnpackedBytes
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.FormatDescription.MaxUnpackedBytes
 
 /**
  * Place of a segment's handle in a `_metadata`: the subtask that has it, and its index there.

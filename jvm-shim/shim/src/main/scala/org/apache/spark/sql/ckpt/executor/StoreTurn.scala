@@ -19,7 +19,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.{CheckpointFailure, Settings}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**

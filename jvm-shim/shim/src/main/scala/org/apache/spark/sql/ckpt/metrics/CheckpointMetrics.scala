@@ -17,8 +17,8 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.metrics.MetricsSystem
-import org.apache.spark.sql.ckpt.LostLocation
 import org.apache.spark.sql.ckpt.bridge.SideProcessStatus
+import org.apache.spark.sql.ckpt.common.LostLocation
 import org.apache.spark.sql.ckpt.ui.CheckpointReport
 
 /**

@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.protocol
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import com.fasterxml.jackson.databind.node.ObjectNode
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 
 /**
  * A request or a reply between executors, the driver's endpoint and the Python side process (docs/protocol.md, section

@@ -15,7 +15,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.executor.ColumnFamily
 import org.apache.spark.sql.execution.streaming.state._
 

@@ -13,8 +13,8 @@ package org.apache.spark.sql.ckpt.transfer
 import io.github.sparkckpt.engine.segment.RowDigest
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.executor._
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
+import org.apache.spark.sql.ckpt.executor.{ColumnFamily, KeyGroupNumbering, KeyGroupOfRow, ValueEncoding}
 import org.apache.spark.sql.execution.streaming.state._
 
 /** Rows and digest of a column family in one partition. */

@@ -18,8 +18,8 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.SparkEnv
-import org.apache.spark.sql.ckpt.CheckpointFailure
-import org.apache.spark.sql.ckpt.executor._
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
+import org.apache.spark.sql.ckpt.executor.{ColumnFamily, HadoopByteSource, KeyGroupNumbering, StateFiles}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.Utils
 

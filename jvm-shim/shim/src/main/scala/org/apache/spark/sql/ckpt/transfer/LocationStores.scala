@@ -16,7 +16,7 @@ import scala.util.control.NonFatal
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.compat.KeyEncoders
 import org.apache.spark.sql.ckpt.executor.{ColumnFamily, PartitionKey, StateFiles}
 import org.apache.spark.sql.ckpt.protocol.Message

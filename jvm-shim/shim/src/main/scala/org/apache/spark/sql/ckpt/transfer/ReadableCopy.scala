@@ -18,7 +18,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
 import org.apache.spark.SparkEnv
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 import org.apache.spark.util.Utils
 

@@ -18,7 +18,7 @@ import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.driver.{CheckpointDriver, FileSystemSettings}
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.classic.SparkSession

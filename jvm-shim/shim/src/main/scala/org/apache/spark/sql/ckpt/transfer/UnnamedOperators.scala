@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.transfer
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.executor.{PartitionKey, StateFiles}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.NullType

@@ -14,7 +14,8 @@ import scala.collection.mutable
 
 import org.apache.spark.SparkConf
 import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd, SparkListenerEvent}
-import org.apache.spark.sql.ckpt.{LostLocation, OwnThreads, SparkListenerCheckpoint}
+import org.apache.spark.sql.ckpt.SparkListenerCheckpoint
+import org.apache.spark.sql.ckpt.common.{LostLocation, OwnThreads}
 import org.apache.spark.sql.internal.StaticSQLConf
 import org.apache.spark.sql.streaming.StreamingQueryListener.QueryTerminatedEvent
 import org.apache.spark.status.ElementTrackingStore

@@ -14,7 +14,7 @@ import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
 
-import org.apache.spark.sql.ckpt.Settings
+import org.apache.spark.sql.ckpt.common.Settings
 import org.apache.spark.sql.ckpt.protocol.Message
 
 /** A claim of a location by a run: of this one, or of an earlier one that it has fenced. */

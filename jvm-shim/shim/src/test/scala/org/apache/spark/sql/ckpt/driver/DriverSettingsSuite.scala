@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.driver
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.Settings
+import org.apache.spark.sql.ckpt.common.Settings
 
 class DriverPythonSuite extends AnyFunSuite {
   private val sources = Seq(

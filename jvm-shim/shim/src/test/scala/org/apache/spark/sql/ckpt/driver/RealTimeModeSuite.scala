@@ -13,7 +13,8 @@ package org.apache.spark.sql.ckpt.driver
 import org.apache.hadoop.conf.Configuration
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.{CheckpointFailure, CheckpointLogFileManager, Settings}
+import org.apache.spark.sql.ckpt.CheckpointLogFileManager
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
 import org.apache.spark.sql.ckpt.compat.RealTimeStarts
 
 class RealTimeModeSuite extends AnyFunSuite {

@@ -23,7 +23,7 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.protocol.{BaseDemand, DeltaToMerge, LocatedFile, MergeDemand, VersionSpan}
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils

@@ -19,7 +19,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{Path => HadoopPath}
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 import org.apache.spark.util.Utils

@@ -15,7 +15,7 @@ import java.io.{ByteArrayOutputStream, File, IOException}
 import io.github.sparkckpt.engine.segment.{ByteSource, SegmentInfo}
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.protocol.{Message, MergeDemand}
+import org.apache.spark.sql.ckpt.protocol.{MergeDemand, Message}
 import org.apache.spark.util.Utils
 
 class RecentDeltasSuite extends AnyFunSuite {

@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.executor
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types._
 

@@ -17,7 +17,7 @@ import java.util.zip.DeflaterOutputStream
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.CheckpointFailure
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.protocol.Message
 
 class StoreSegmentsSuite extends AnyFunSuite {

@@ -1,0 +1,48 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.common
+
+import org.apache.hadoop.fs.{FileSystem, FSDataOutputStream, Path}
+
+/** Files created once under a name, which appear when they are closed, as on S3: one request each. */
+private[ckpt] object NewFiles {
+
+  /** True if a file appears only on close, and never if its stream is aborted. */
+  def appearWhenClosed(fs: FileSystem, path: Path): Boolean =
+    fs.hasPathCapability(path, "fs.capability.outputstream.abortable")
+
+  /** A file with a unique name: the connector skips the check for an existing one. */
+  def create(fs: FileSystem, path: Path): FSDataOutputStream =
+    fs.createFile(path).recursive().overwrite(true).opt("fs.s3a.create.performance", true).build()
+
+  /**
+   * True if the file system can create a file on the condition that there is none (Hadoop 3.4.2,
+   * `Options.CreateFileOptionKeys`), and is not told to do without.
+   */
+  def canCreateConditionally(fs: FileSystem, path: Path): Boolean = fs.hasPathCapability(path, ConditionalOverwrite)
+
+  /**
+   * A new file; closing it fails if one exists by then.
+   *
+   * @throws IllegalArgumentException if the file system cannot promise that
+   */
+  def createExclusively(fs: FileSystem, path: Path): FSDataOutputStream =
+    fs.createFile(path).recursive().overwrite(true)
+      .opt("fs.s3a.create.performance", true)
+      .must(ConditionalOverwrite, true)
+      .build()
+
+  /** A new file on a file system whose own "do not overwrite" is exclusive, as of Google's connector. */
+  def createAbsent(fs: FileSystem, path: Path): FSDataOutputStream =
+    fs.createFile(path).recursive().overwrite(false).build()
+
+  private val ConditionalOverwrite = "fs.option.create.conditional.overwrite"
+}

@@ -1,0 +1,49 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.common
+
+import java.math.BigDecimal
+import java.util.Locale
+
+/**
+ * Durations, sizes and shares as text. `spark_ckpt/config/units.py` defines the grammar; both sides test the same
+ * examples.
+ */
+private[ckpt] object Units {
+  private val DurationText = raw"(?i)([0-9]{1,18}(?:\.[0-9]{1,18})?)(ms|s|m|min|h|d)?".r
+  private val SizeText = "(?i)([0-9]{1,18})(b|[kmg](?:i?b)?)?".r
+
+  private val ShareText = "([0-9]{1,18})%".r
+
+  private val Milliseconds =
+    Map("ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
+  private val Shifts = Map('b' -> 0, 'k' -> 10, 'm' -> 20, 'g' -> 30)
+
+  /** A duration in milliseconds, or None if the text is not one. Without a unit it is in seconds. */
+  def milliseconds(text: String): Option[BigInt] = text.strip() match {
+    case DurationText(number, unit) =>
+      val factor = Milliseconds(Option(unit).fold("s")(_.toLowerCase(Locale.ROOT)))
+      Some(BigInt(new BigDecimal(number).multiply(BigDecimal.valueOf(factor)).toBigInteger))
+    case _ => None
+  }
+
+  /** A number of bytes, or None if the text is not one. */
+  def bytes(text: String): Option[BigInt] = text.strip() match {
+    case SizeText(number, unit) => Some(BigInt(number) << Shifts(Option(unit).fold('b')(_.charAt(0).toLower)))
+    case _ => None
+  }
+
+  /** A share in percent, or None if the text is not one. */
+  def percent(text: String): Option[BigInt] = text.strip() match {
+    case ShareText(number) => Some(BigInt(number))
+    case _ => None
+  }
+}

@@ -1,0 +1,108 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.logs
+
+import java.io.FileNotFoundException
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
+import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
+
+/**
+ * Fence of Spark's logs against a run of a query that was rolled back meanwhile (docs/protocol.md, section 5).
+ *
+ * A rollback increments the log epoch of its location by a marker (`spark_ckpt.spark_files.rollbacks`). The fence knows
+ * the epoch at the start of the run, and refuses further entries once there is a later marker.
+ *
+ * It belongs to the run. A driver may start the same query again while it runs: Spark looks at the location first, and
+ * refuses the second run afterwards.
+ */
+private[ckpt] final class LogFence private (location: Path, val epoch: Long, startedAt: Long) {
+  @volatile private var lookedAt = startedAt
+
+  /**
+   * Checks that the location was not rolled back since the start of the query.
+   *
+   * @param freshNanos age up to which an earlier look counts
+   * @throws CheckpointFailure if it was
+   */
+  def check(files: CheckpointFileManager, freshNanos: Long): Unit = {
+    val now = System.nanoTime()
+    if (now - lookedAt >= freshNanos) {
+      if (files.exists(LogFence.marker(location, epoch + 1))) throw LogFence.rolledBack(location)
+      lookedAt = now
+    }
+  }
+}
+
+private[ckpt] object LogFence {
+
+  /** Half of `GRACE_SECONDS` in `spark_ckpt.operations.rollback_fence`, so that an entry can take the other half. */
+  val FreshNanos: Long = 5L * 1000 * 1000 * 1000
+
+  private val Directory = "ckpt/rollbacks"
+  private val Marker = "([0-9]{20})\\.json".r
+  private val Done = "([0-9]{20})\\.done".r
+  private val Logs = Set("offsets", "commits")
+
+  /**
+   * The fences of the starts on this thread, by checkpoint location. The thread that starts a query makes the thread of
+   * its run, which inherits them. One of the two opens the logs.
+   */
+  private val starts = new InheritableThreadLocal[Map[Path, LogFence]] {
+    override def initialValue(): Map[Path, LogFence] = Map.empty
+  }
+
+  /** The markers of rollbacks in a location. */
+  final class Look private[LogFence] (private[LogFence] val names: Seq[String], private[LogFence] val startedAt: Long)
+
+  /** Looks for rollbacks. All reads of the query's logs come later. */
+  def look(location: Path, files: CheckpointFileManager): Look = {
+    val startedAt = System.nanoTime()
+    new Look(namesIn(new Path(location, Directory), files), startedAt)
+  }
+
+  /**
+   * Makes the fence of the run that this thread starts.
+   *
+   * @throws CheckpointFailure if a rollback has not finished
+   */
+  def start(location: Path, look: Look): Unit = {
+    val begun = look.names.collect { case Marker(epoch) => epoch.toLong }.toSet
+    val unfinished = begun -- look.names.collect { case Done(epoch) => epoch.toLong }
+    if (unfinished.nonEmpty) throw notFinished(location)
+    starts.set(starts.get.updated(location, new LogFence(location, begun.maxOption.getOrElse(0L), look.startedAt)))
+  }
+
+  /**
+   * The fence of a log that this thread opens.
+   *
+   * @param log its directory
+   * @return None for other directories, and outside a run
+   */
+  def ofLog(log: Path): Option[LogFence] = if (Logs(log.getName)) starts.get.get(log.getParent) else None
+
+  private[ckpt] def marker(location: Path, epoch: Long): Path =
+    new Path(new Path(location, Directory), f"$epoch%020d.json")
+
+  private def namesIn(directory: Path, files: CheckpointFileManager): Seq[String] =
+    try files.list(directory, _ => true).toSeq.map(_.getPath.getName)
+    catch { case _: FileNotFoundException => Nil }
+
+  private def rolledBack(location: Path) = new CheckpointFailure("LogFencedError",
+    s"$location was rolled back after this run of the query had started, so its batch continues nothing. Nothing is " +
+      "lost: start the query again, and run only one driver per checkpoint location")
+
+  private def notFinished(location: Path) = new CheckpointFailure("RollbackUnfinishedError",
+    s"a rollback of $location, or the undo of its import, has not finished. Wait for it; if it has failed, run " +
+      "'spark-ckpt rollback' or 'spark-ckpt import --undo' again")
+}
