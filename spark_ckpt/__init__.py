@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from spark_ckpt.from_flink import import_flink_savepoint
+    from spark_ckpt.flink.export.exporting import export_savepoint
+    from spark_ckpt.flink.importing import import_flink_savepoint
     from spark_ckpt.jars import jar_path
+    from spark_ckpt.reading import read_state
     from spark_ckpt.session import configure
-    from spark_ckpt.state.read import read_state
     from spark_ckpt.transfer import export_location, import_location, undo_import_of_location
-    from spark_ckpt.transfer.flink import export_savepoint
 
 __all__ = [
     "__version__",
@@ -32,11 +32,11 @@ __version__ = "0.2.0"
 _HOMES = {
     "configure": "spark_ckpt.session",
     "export_location": "spark_ckpt.transfer",
-    "export_savepoint": "spark_ckpt.transfer.flink",
-    "import_flink_savepoint": "spark_ckpt.from_flink",
+    "export_savepoint": "spark_ckpt.flink.export.exporting",
+    "import_flink_savepoint": "spark_ckpt.flink.importing",
     "import_location": "spark_ckpt.transfer",
     "jar_path": "spark_ckpt.jars",
-    "read_state": "spark_ckpt.state.read",
+    "read_state": "spark_ckpt.reading",
     "undo_import_of_location": "spark_ckpt.transfer",
 }
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import statistics
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,14 +19,18 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "__init__ | __main__",
         "cli | bridge",
-        "from_flink | session | transfer",
+        "reading | session | transfer",
         "coordinator",
+        "flink.export | flink.importing",
+        "flink.tables",
+        "flink.streams | flink.rocksdb",
+        "flink",
         "operations | state",
         "location",
         "checkpoint",
         "spark_files | config",
         "format | completed",
-        "metadata | rocksdb | storage",
+        "metadata | storage",
         "clock | features | figures | jars",
         "errors",
         "redaction",
@@ -31,11 +38,24 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
 )
 """Layers from highest to lowest. Packages and modules of one layer do not import each other."""
 
+WINGS: dict[str, frozenset[str]] = {
+    "flink": frozenset({"__init__", "cli", "reading"}),
+}
+"""Packages that the core never imports: who may import each, and the packages in it."""
+
 ONLY: dict[str, frozenset[str]] = {
     "metadata": frozenset({"errors", "redaction"}),
-    "rocksdb": frozenset({"errors", "redaction"}),
+    "flink.streams": frozenset({"errors", "format", "metadata", "redaction"}),
+    "flink.rocksdb": frozenset({"errors", "redaction"}),
 }
 """Allowed imports of packages that may use only some of the lower layers."""
+
+EARLIER_NAMES = {
+    "metadata.streams.serializers": "flink.streams.serializers",
+    "metadata.streams": "flink.streams",
+    "state.flink": "flink.tables.read",
+}
+"""Modules that only give their earlier name to another one, and count as that one."""
 
 FORBIDDEN = frozenset({("cli", "coordinator")})
 """Forbidden imports of lower layers, as (importing, imported)."""
@@ -57,6 +77,8 @@ class Import(NamedTuple):
 
 def test_each_package_and_module_has_a_layer() -> None:
     there = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+    for wing in WINGS:
+        there |= {f"{wing}.{path.parent.name}" for path in (PACKAGE / wing).glob("*/__init__.py")}
     assert there == frozenset[str]().union(*LAYERS)
 
 
@@ -80,11 +102,39 @@ def test_an_import_of_a_higher_layer_is_a_violation() -> None:
     assert not is_allowed(Import("storage.local", "", 1))
 
 
+def test_an_import_of_flink_by_the_core_is_a_violation() -> None:
+    assert is_allowed(Import("reading", "flink.tables.find", 1))
+    assert is_allowed(Import("flink.tables.read", "flink.streams", 1))
+    assert is_allowed(Import("flink.importing.rows", "state.rows", 1))
+    assert not is_allowed(Import("coordinator.job", "flink.tables.find", 1))
+    assert not is_allowed(Import("session", "flink.export.exporting", 1))
+    assert not is_allowed(Import("state.read", "flink.tables.read", 1))
+    assert not is_allowed(Import("state.read", "flink", 1))
+    assert not is_allowed(Import("state.read", "state.flink", 1))
+    assert not is_allowed(Import("metadata.files", "metadata.streams", 1))
+    assert not is_allowed(Import("flink.streams.headers", "flink.tables.read", 1))
+    assert not is_allowed(Import("flink.streams.headers", "state.rows", 1))
+    assert not is_allowed(Import("flink.tables.read", "coordinator.job", 1))
+
+
+def test_a_module_of_an_earlier_name_contains_only_imports() -> None:
+    for earlier, name in EARLIER_NAMES.items():
+        module, now = import_module(f"{PACKAGE.name}.{earlier}"), import_module(f"{PACKAGE.name}.{name}")
+        body = ast.parse(inspect.getsource(module)).body
+        assert all(isinstance(node, ast.Expr | ast.ImportFrom | ast.Assign) for node in body)
+        assert module.__doc__ == f"Earlier name of `{now.__name__}`."
+        assert module.__all__
+        assert all(getattr(module, each) is getattr(now, each) for each in module.__all__)
+
+
 def is_allowed(found: Import) -> bool:
     """True if the import respects the layers."""
-    importer, imported = top_of(found.importer), top_of(found.imported)
+    importer, imported = unit_of(found.importer), unit_of(found.imported)
     if importer == imported:
         return True
+    wing, top = top_of(imported), top_of(importer)
+    if top != wing and wing in WINGS and top not in WINGS[wing]:
+        return False
     if importer in ONLY and imported not in ONLY[importer]:
         return False
     return layer_of(importer) < layer_of(imported) and (importer, imported) not in FORBIDDEN
@@ -114,14 +164,34 @@ def imported_names(node: ast.AST) -> list[str]:
     return [name for name in ours if name != VERSION]
 
 
-def top_of(module: str) -> str:
+def unit_of(module: str) -> str:
+    """Package or module that has a layer, of a dotted name."""
+    for earlier, name in EARLIER_NAMES.items():
+        if module == earlier or module.startswith(f"{earlier}."):
+            module = name
+            break
+    parts = module.split(".")
+    return ".".join(parts[:2]) if parts[0] in WINGS else parts[0] or "__init__"
+
+
+def top_of(unit: str) -> str:
     """Top-level package or module of a dotted name."""
-    return module.partition(".")[0] or "__init__"
+    return unit.partition(".")[0]
 
 
-def layer_of(top: str) -> int:
-    """Index of a module's layer; 0 is the highest."""
-    return next(index for index, layer in enumerate(LAYERS) if top in layer)
+def layer_of(unit: str) -> int:
+    """Index of a layer; 0 is the highest."""
+    return next(index for index, layer in enumerate(LAYERS) if unit in layer)
+
+
+def import_graph() -> dict[str, Counter[str]]:
+    """Number of imports by importing and imported package or module."""
+    graph: dict[str, Counter[str]] = defaultdict(Counter)
+    for found in imports():
+        importer, imported = unit_of(found.importer), unit_of(found.imported)
+        if importer != imported:
+            graph[importer][imported] += 1
+    return graph
 
 
 def module_sizes() -> dict[str, int]:
@@ -133,7 +203,12 @@ def module_sizes() -> dict[str, int]:
 
 
 def main() -> None:
-    """Prints the module sizes: a guide, not a limit."""
+    """Prints the graph of imports by layer, highest first, and the module sizes: a guide, not a limit."""
+    graph = import_graph()
+    for layer in LAYERS:
+        for importer in sorted(layer):
+            print(f"{importer}: {', '.join(f'{to} {count}' for to, count in sorted(graph[importer].items()))}")
+    print()
     sizes = module_sizes()
     lines = sorted(sizes.values())
     print(

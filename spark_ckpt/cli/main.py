@@ -30,7 +30,8 @@ from spark_ckpt.cli.commands.verify import verify_checkpoints
 from spark_ckpt.cli.options import FAILED, IN_USE, REFUSED, Session
 from spark_ckpt.cli.standard_streams import ReaderGone, redacted_errors, replace_closed, writing
 from spark_ckpt.errors import SparkCkptError, StorageError, UnsupportedFormatError
-from spark_ckpt.from_flink.errors import (
+from spark_ckpt.flink.export.errors import UnsupportedForFlinkError
+from spark_ckpt.flink.importing.errors import (
     FlinkImportRefusedError,
     FlinkImportRowError,
     FlinkStateNotMappedError,
@@ -44,7 +45,6 @@ from spark_ckpt.operations.errors import (
     RollbackRefusedError,
     TransferRefusedError,
 )
-from spark_ckpt.state.to_flink.errors import UnsupportedForFlinkError
 
 _STATUSES = {
     FlinkImportRefusedError: REFUSED,

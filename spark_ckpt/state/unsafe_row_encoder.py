@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_ckpt.metadata.streams.types.big_numbers import twos_complement, unscaled_of
+from spark_ckpt.format.decimals import twos_complement, unscaled_of
 from spark_ckpt.spark_files.types import Array, Bytes, Decimal, Fixed, Map, Null, SparkType, Struct
 from spark_ckpt.state.rows import Buffer, Piece, Rows
 

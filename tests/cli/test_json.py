@@ -54,31 +54,41 @@ from spark_ckpt.cli.results.savepoint_export import SavepointExportResult
 from spark_ckpt.cli.results.streams import UnreadStreamsError
 from spark_ckpt.completed import CheckpointRecord, MetadataReference
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError, UnknownOutcomeError
-from spark_ckpt.format.errors import SegmentError
-from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.segment_writer import KeyGroupTooLargeError
-from spark_ckpt.from_flink.errors import (
+from spark_ckpt.flink.export.errors import FlinkRowError, UnsupportedForFlinkError
+from spark_ckpt.flink.export.export_savepoint import ExportedSource, ExportedState, FlinkExport
+from spark_ckpt.flink.export.model import StateKind
+from spark_ckpt.flink.importing.errors import (
     FlinkImportCheckError,
     FlinkImportRefusedError,
     FlinkImportRowError,
     FlinkStateNotMappedError,
     FlinkTypeError,
 )
-from spark_ckpt.from_flink.operator_state import LeftBehind
-from spark_ckpt.from_flink.result import FlinkImport, ImportedState
-from spark_ckpt.from_flink.targets import TargetKind
-from spark_ckpt.location import errors as location_errors
-from spark_ckpt.location.errors import CheckpointNotFoundError, LinkedStateError, ModificationTimeUnknownError
-from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
-from spark_ckpt.location.orphans import Leftover
-from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
-from spark_ckpt.metadata.streams import (
+from spark_ckpt.flink.importing.operator_state import LeftBehind
+from spark_ckpt.flink.importing.result import FlinkImport, ImportedState
+from spark_ckpt.flink.importing.targets import TargetKind
+from spark_ckpt.flink.rocksdb import (
+    ChecksumUnavailableError,
+    MissingTableError,
+    RocksDbFormatError,
+    UnsupportedRocksDbError,
+)
+from spark_ckpt.flink.streams import (
     StateFileOutsideError,
     StateFileSizeError,
     StateStreamFormatError,
     UnknownSerializerError,
 )
-from spark_ckpt.metadata.streams.errors import UnsupportedStateKindError
+from spark_ckpt.flink.streams.errors import UnsupportedStateKindError
+from spark_ckpt.flink.tables.verify import FlinkDamage, FlinkVerdict, FlinkVerification
+from spark_ckpt.format.errors import SegmentError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_writer import KeyGroupTooLargeError
+from spark_ckpt.location import errors as location_errors
+from spark_ckpt.location.errors import CheckpointNotFoundError, LinkedStateError, ModificationTimeUnknownError
+from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
+from spark_ckpt.location.orphans import Leftover
+from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
 from spark_ckpt.operations import errors as operation_errors
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.copy import CheckpointCopy
@@ -94,12 +104,6 @@ from spark_ckpt.operations.rescale import RescaledStore, Rescaling
 from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.transferred import TransferredStore
 from spark_ckpt.operations.verify import CheckpointVerdict, Verification
-from spark_ckpt.rocksdb import (
-    ChecksumUnavailableError,
-    MissingTableError,
-    RocksDbFormatError,
-    UnsupportedRocksDbError,
-)
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError, SparkLogFormatError, StateSchemaError
 from spark_ckpt.spark_files.source_positions import KafkaPosition
 from spark_ckpt.state.errors import (
@@ -109,18 +113,14 @@ from spark_ckpt.state.errors import (
     UnsupportedFlinkStateError,
     UnsupportedStateError,
 )
-from spark_ckpt.state.flink_verify import FlinkDamage, FlinkVerdict, FlinkVerification
-from spark_ckpt.state.to_flink.errors import FlinkRowError, UnsupportedForFlinkError
-from spark_ckpt.state.to_flink.export_savepoint import ExportedSource, ExportedState, FlinkExport
-from spark_ckpt.state.to_flink.model import StateKind
 from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.resolve import S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
 from tests.cli.states import state_location
+from tests.flink.streams.corpus import backend, flink_job, job, lay_out, with_unknown_class, with_unknown_end
 from tests.metadata.corpus import FLINK, MUTANTS, VECTORS
 from tests.metadata.handles import checkpoint, everywhere
 from tests.metadata.strategies import checkpoints
-from tests.metadata.streams.corpus import backend, flink_job, job, lay_out, with_unknown_class, with_unknown_end
 from tests.support.cli import run
 from tests.support.locations import OWNER, make_location
 
@@ -451,7 +451,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    packages = ("cli", "from_flink", "location", "metadata", "operations", "rocksdb", "state")
+    packages = ("cli", "flink", "location", "metadata", "operations", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # `inspect` checks that its file exists before it calls `metadata.load`.

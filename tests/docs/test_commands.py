@@ -11,9 +11,9 @@ import pytest
 from tests.docs.made_up import damage_newest, drop_older, make_totals
 from tests.docs.pages import DOCS, PAGES, blocks, command_lines, console
 from tests.docs.shapes import missing_line
-from tests.from_flink.places import target as make_import_target
-from tests.from_flink.places import variables_of_the_vectors
-from tests.metadata.streams.corpus import job, lay_out
+from tests.flink.importing.places import target as make_import_target
+from tests.flink.importing.places import variables_of_the_vectors
+from tests.flink.streams.corpus import job, lay_out
 from tests.support.cli import Run, run
 
 SHOWING = tuple(DOCS / f"{name}.md" for name in ("demo", "flink", "flink-import", "operations", "reading-state"))

@@ -16,8 +16,8 @@ import spark_ckpt
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY, RETAINED, STORE
 from tests.docs.made_up import KEYS, make_totals
 from tests.docs.pages import DOCS, PAGES, REPOSITORY, blocks
-from tests.from_flink.places import target, variables_of_the_vectors
-from tests.metadata.streams.corpus import job, lay_out
+from tests.flink.importing.places import target, variables_of_the_vectors
+from tests.flink.streams.corpus import job, lay_out
 from tests.support.cli import run
 
 ELSEWHERE = {"metadata.md": 5, "first-steps.md": 2, "real-time-mode.md": 1, "moving.md": 1}

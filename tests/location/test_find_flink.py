@@ -10,7 +10,7 @@ from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.metadata import MetadataFormatError
 from tests.docs.made_up import make_totals
-from tests.metadata.streams.corpus import flink_job
+from tests.flink.streams.corpus import flink_job
 from tests.support.cli import run
 
 

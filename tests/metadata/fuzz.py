@@ -22,13 +22,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from tests.flink.streams.cases import CASES
+from tests.flink.tables import damaged_savepoints as tables
+from tests.flink.tables.damaged_savepoints import damaged_copy
+from tests.flink.tables.planner_savepoints import savepoints
 from tests.metadata.deviations import outcomes, unexplained
 from tests.metadata.invariants import judge, judge_memory
 from tests.metadata.mutations import mutated, seeds
-from tests.metadata.streams.cases import CASES
-from tests.state import damaged_savepoints as tables
-from tests.state.damaged_savepoints import damaged_copy
-from tests.state.planner_savepoints import savepoints
 from tests.support.flink_check import class_path
 
 ROUND = 2000

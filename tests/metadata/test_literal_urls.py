@@ -7,8 +7,8 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
+from spark_ckpt.flink.streams import state_files
 from spark_ckpt.metadata.literal_urls import file_system_of_url
-from spark_ckpt.metadata.streams import state_files
 
 
 @pytest.mark.parametrize("name", ["a::b", "memory::b", "simplecache::memory:/x", "[1]", "a?b"])

@@ -19,8 +19,8 @@ from spark_ckpt.metadata import (
     loads,
 )
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType, decode
+from tests.flink.streams.corpus import ROWS, WINDOWS, StateVector
 from tests.metadata.corpus import FLINK, MUTANTS, NEWER_FLINK, VECTORS, Vector
-from tests.metadata.streams.corpus import ROWS, WINDOWS, StateVector
 from tests.support.metadata_report import report
 
 OF_FLINK_2_1 = sorted((VECTORS / "flink-2.1").iterdir())

@@ -17,10 +17,10 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
 from spark_ckpt import export_savepoint, read_state
+from spark_ckpt.flink.export.errors import UnsupportedForFlinkError
+from spark_ckpt.flink.export.export_savepoint import FlinkExport
+from spark_ckpt.flink.export.model import StateKind
 from spark_ckpt.state.errors import StateNotFoundError
-from spark_ckpt.state.to_flink.errors import UnsupportedForFlinkError
-from spark_ckpt.state.to_flink.export_savepoint import FlinkExport
-from spark_ckpt.state.to_flink.model import StateKind
 from tests.support.events import SCHEMA, events
 from tests.support.flink_reader import TIMERS, as_flink_prints, rows_in_flink
 from tests.support.flink_restore import NEWEST, OLDEST

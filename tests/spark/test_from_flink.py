@@ -25,8 +25,8 @@ from spark_ckpt import import_flink_savepoint, read_state
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import LocalStorage
+from tests.flink.streams.corpus import StateVector, job, lay_out
 from tests.metadata.corpus import VECTORS
-from tests.metadata.streams.corpus import StateVector, job, lay_out
 from tests.support.checkpoints import committed_batches
 from tests.support.feeds import at
 from tests.support.kafka import KafkaBroker

@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.reading import read_state
 from spark_ckpt.spark_files.types import struct_of
 from spark_ckpt.state.catalog import open_state
 from spark_ckpt.state.errors import UnsupportedStateError
 from spark_ckpt.state.partition_hash import PartitionKey
-from spark_ckpt.state.read import StateScan, read_state
+from spark_ckpt.state.read import StateScan
 from spark_ckpt.state.views import choose_view
 from tests.state import strategies
 from tests.state.changes import KEY, VALUE, key, section

@@ -12,8 +12,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from spark_ckpt.state.to_flink.export_savepoint import FlinkExport
-from spark_ckpt.state.to_flink.model import StateKind
+from spark_ckpt.flink.export.export_savepoint import FlinkExport
+from spark_ckpt.flink.export.model import StateKind
 from tests.support.flink_restore import HEAP, OLDEST, OPEN_PACKAGES, class_path
 
 SECONDS = 900

@@ -18,6 +18,9 @@ OTHERS = ("README.md", "CONTRIBUTING.md", "Makefile", "mkdocs.yml", "pyproject.t
 CALLED_BY_OTHERS = frozenset({("spark_ckpt/storage/s3_client.py", "OneTryS3FileSystem.get_s3")})
 """Methods that override one of another library, which calls them."""
 
+EARLIER_NAMES = frozenset({"spark_ckpt.metadata.streams.serializers", "spark_ckpt.state.flink"})
+"""Modules that programs of users import under a name that documentation of earlier releases has."""
+
 
 def texts_of(root: Path) -> dict[Path, str]:
     """Texts that may name a definition."""
@@ -76,7 +79,7 @@ def test_a_definition_that_another_file_names_is_not_dead(user: str, tmp_path: P
 
 
 def test_every_module_is_imported() -> None:
-    assert never_imported(REPOSITORY) == set()
+    assert never_imported(REPOSITORY) == EARLIER_NAMES
 
 
 def test_a_planted_module_that_nothing_imports_is_found(tmp_path: Path) -> None:

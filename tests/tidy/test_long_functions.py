@@ -19,11 +19,11 @@ LIMIT = 70
 EXCEPTIONS = frozenset(
     {
         ("spark_ckpt/cli/commands/export.py", "export_query"),
-        ("spark_ckpt/from_flink/importing.py", "import_flink_savepoint"),
+        ("spark_ckpt/flink/importing/importing.py", "import_flink_savepoint"),
         ("spark_ckpt/operations/rescale.py", "rescale"),
         ("spark_ckpt/session.py", "configure"),
         ("spark_ckpt/storage/creating.py", "create_and_find"),
-        ("spark_ckpt/transfer/flink.py", "export_savepoint"),
+        ("spark_ckpt/flink/export/exporting.py", "export_savepoint"),
         ("tests/cli/test_json.py", "outputs"),
     }
 )

@@ -33,8 +33,8 @@ from spark_ckpt.cli.results.state import (
     view_json,
 )
 from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.flink.tables.diff import FlinkDiff, diff_flink_state
 from spark_ckpt.state.diff import CHANGES, StateDiff, diff_state
-from spark_ckpt.state.flink_diff import FlinkDiff, diff_flink_state
 from spark_ckpt.state.source_changes import PositionChange
 
 

@@ -24,12 +24,12 @@ from spark_ckpt.cli.results.savepoint_export import SavepointExportResult
 from spark_ckpt.cli.results.transferred import store_json, store_lines
 from spark_ckpt.cli.spark_session import query_settings, session_options, spark_session
 from spark_ckpt.cli.terminal import progress_bar
+from spark_ckpt.flink.export.check import MOST_KEY_GROUPS
+from spark_ckpt.flink.export.exporting import OPERATOR_ID_BYTES, export_savepoint
+from spark_ckpt.flink.export.forms import KeyForm, ValueForm
+from spark_ckpt.flink.export.sources import ONLY
 from spark_ckpt.operations.exporting import FORMATS, Export
-from spark_ckpt.state.to_flink.check import MOST_KEY_GROUPS
-from spark_ckpt.state.to_flink.forms import KeyForm, ValueForm
-from spark_ckpt.state.to_flink.sources import ONLY
 from spark_ckpt.transfer import export_location
-from spark_ckpt.transfer.flink import OPERATOR_ID_BYTES, export_savepoint
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 

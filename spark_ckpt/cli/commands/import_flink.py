@@ -23,8 +23,8 @@ from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
-from spark_ckpt.from_flink import FlinkImport, import_flink_savepoint
-from spark_ckpt.from_flink.result import ImportedState
+from spark_ckpt.flink.importing import FlinkImport, import_flink_savepoint
+from spark_ckpt.flink.importing.result import ImportedState
 
 
 @dataclass(frozen=True, slots=True)

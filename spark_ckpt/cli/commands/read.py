@@ -24,7 +24,7 @@ from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.state import cell, columns_json, field_of, fields_of, rows_json, scan_json, title_of
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.figures import count
-from spark_ckpt.state.read import read_state
+from spark_ckpt.reading import read_state
 from spark_ckpt.state.scan import Scan
 from spark_ckpt.state.views import Side
 

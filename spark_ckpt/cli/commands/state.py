@@ -22,11 +22,11 @@ from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.state import columns_json
 from spark_ckpt.figures import count, human_size
+from spark_ckpt.flink.tables.catalog import FlinkCatalog, FlinkState
+from spark_ckpt.flink.tables.find import find_flink_state
 from spark_ckpt.metadata import OperatorState
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.catalog import StateCatalog, Store, open_state
-from spark_ckpt.state.flink_catalog import FlinkCatalog, FlinkState
-from spark_ckpt.state.read import find_flink_state
 
 
 @dataclass(frozen=True, slots=True, eq=False)

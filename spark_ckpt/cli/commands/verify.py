@@ -13,10 +13,10 @@ from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
+from spark_ckpt.flink.tables.verify import FlinkDamage, FlinkVerdict, FlinkVerification, verify_flink
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.verify import CheckpointVerdict, Remedy, Verification, verify
-from spark_ckpt.state.flink_verify import FlinkDamage, FlinkVerdict, FlinkVerification, verify_flink
 
 _MOST_LINES = 20
 

@@ -10,7 +10,7 @@ from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.sources import position_line, source_json
 from spark_ckpt.figures import count, human_size
-from spark_ckpt.state.to_flink.export_savepoint import ExportedSource, ExportedState, FlinkExport
+from spark_ckpt.flink.export.export_savepoint import ExportedSource, ExportedState, FlinkExport
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ import pyarrow as pa
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.times import has_far_times, is_time, number_of, time_text
+from spark_ckpt.flink.tables.catalog import FlinkCatalog, FlinkState
+from spark_ckpt.flink.tables.read import FlinkScan
 from spark_ckpt.spark_files.types import map_leaf_types
 from spark_ckpt.state.catalog import StateCatalog
-from spark_ckpt.state.flink import FlinkScan
-from spark_ckpt.state.flink_catalog import FlinkCatalog, FlinkState
 from spark_ckpt.state.read import StateScan
 from spark_ckpt.state.scan import Scan
 from spark_ckpt.state.views import View

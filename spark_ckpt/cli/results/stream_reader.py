@@ -8,6 +8,20 @@ from dataclasses import dataclass
 from spark_ckpt.checkpoint.compose import NO_DATA
 from spark_ckpt.cli.results.inspection import Inspection
 from spark_ckpt.cli.results.streams import StateReport, StreamReport
+from spark_ckpt.flink.streams import (
+    METADATA_KEY_GROUP,
+    Datum,
+    Entry,
+    KeyedState,
+    ManagedOperatorState,
+    StateFiles,
+    StateMetaInfoSnapshot,
+    StateStream,
+    read_buffers,
+    read_changes,
+    read_keyed_header,
+    read_raw_parts,
+)
 from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.format.segments import HEADER_BYTES, decode_block
 from spark_ckpt.location.file_system import file_system_of
@@ -27,20 +41,6 @@ from spark_ckpt.metadata import (
     ResultSubpartitionStateHandle,
     StateChange,
     relocate,
-)
-from spark_ckpt.metadata.streams import (
-    METADATA_KEY_GROUP,
-    Datum,
-    Entry,
-    KeyedState,
-    ManagedOperatorState,
-    StateFiles,
-    StateMetaInfoSnapshot,
-    StateStream,
-    read_buffers,
-    read_changes,
-    read_keyed_header,
-    read_raw_parts,
 )
 
 _BODY_LENGTH = slice(24, 28)

@@ -19,9 +19,9 @@ from spark_ckpt.cli.results.metadata_json import Json, JsonObject, describe_erro
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.figures import count, human_size
+from spark_ckpt.flink.streams import Datum, StateStream, UnknownSerializerError
+from spark_ckpt.flink.streams.values import NAMED, RowData
 from spark_ckpt.metadata import OperatorState
-from spark_ckpt.metadata.streams import Datum, StateStream, UnknownSerializerError
-from spark_ckpt.metadata.streams.values import NAMED, RowData
 
 _COLUMNS = (
     Column("STATE"),

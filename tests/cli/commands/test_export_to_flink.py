@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.cli.results.savepoint_export import SavepointExportResult
-from spark_ckpt.state.to_flink.export_savepoint import ExportedState, FlinkExport
-from spark_ckpt.state.to_flink.operator_id import operator_id_of
+from spark_ckpt.flink.export.export_savepoint import ExportedState, FlinkExport
+from spark_ckpt.flink.export.operator_id import operator_id_of
 from tests.docs.made_up import make_totals
 from tests.support.cli import run
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import spark_ckpt
-from tests.metadata.streams.corpus import backend, flink_job, with_unknown_class, with_unknown_end
+from tests.flink.streams.corpus import backend, flink_job, with_unknown_class, with_unknown_end
 from tests.support.cli import run
 
 OPERATOR = "e7beec23fd9f6ed5e1b8395129d43728"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.completed import Owner
-from tests.from_flink.places import files_of, target, variables_of_the_vectors
-from tests.metadata.streams.corpus import job, lay_out
+from tests.flink.importing.places import files_of, target, variables_of_the_vectors
+from tests.flink.streams.corpus import job, lay_out
 from tests.support import locations
 from tests.support.cli import run
 from tests.support.state_location import schema

@@ -17,11 +17,11 @@ from spark_ckpt import metadata as m
 from spark_ckpt.checkpoint.batch import SegmentTable, Source
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
 from spark_ckpt.cli.results.streams import _value_json
+from spark_ckpt.flink.streams import KeyedState, UnknownSerializerError
+from spark_ckpt.flink.streams.values import RowData
 from spark_ckpt.format.segments import HEADER_BYTES, Section, SegmentKind
-from spark_ckpt.metadata.streams import KeyedState, UnknownSerializerError
-from spark_ckpt.metadata.streams.values import RowData
 from spark_ckpt.metadata.traversal import parts_of
-from tests.metadata.streams.corpus import (
+from tests.flink.streams.corpus import (
     JOBS,
     STORAGE_ROOT,
     StateVector,

@@ -1,0 +1,188 @@
+"""Rows of Flink SQL (`BinaryRowData`), many at once, for fields of plain types; `binary_row` describes the bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from spark_ckpt.flink.export.parts import (
+    NOTHING,
+    BadValueError,
+    Encoded,
+    Fixed,
+    Hashes,
+    Lengths,
+    Mask,
+    Part,
+    content_of,
+    fixed,
+    joined,
+    lengths_of,
+    nulls_of,
+    of_buffers,
+    ragged,
+    refuse,
+    refuse_nulls,
+    spread,
+)
+from spark_ckpt.flink.export.sql_values import millis_and_nanos, unscaled_bytes, unscaled_longs
+from spark_ckpt.flink.streams.types.binary_row import header_bytes, is_compact_decimal, is_compact_timestamp
+from spark_ckpt.flink.streams.types.logical_types import LogicalType
+from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
+from spark_ckpt.flink.tables.row_vectors import hashes_of_rows
+from spark_ckpt.state.vector_rows import ByteRows
+
+_KIND_BITS = 8
+_LAST_KIND = 3
+_MOST_INLINE = 7
+_WORD = 8
+_NUMBERS = {
+    "TINYINT": "i1",
+    "SMALLINT": "i2",
+    "INTEGER": "i4",
+    "BIGINT": "i8",
+    "FLOAT": "f4",
+    "DOUBLE": "f8",
+    "DATE": "i4",
+    "TIME_WITHOUT_TIME_ZONE": "i4",
+    "INTERVAL_YEAR_MONTH": "i4",
+    "INTERVAL_DAY_TIME": "i8",
+}
+_FALSE = pa.scalar(False)
+_PADDINGS = pa.array([bytes(size) for size in range(_WORD)], pa.large_binary())
+
+
+class _Slots(NamedTuple):
+    """Slots of a field, and what it has in the variable part.
+
+    Args:
+        words: content of the slots, without offsets.
+        variable: bytes in the variable part; None if no row has any.
+        far: rows whose slot has the offset of these bytes.
+    """
+
+    words: NDArray[np.uint64]
+    variable: Part | None = None
+    far: Mask | None = None
+
+
+def row_data_encoder(serializer: RowDataSerializer, *, codegen: bool) -> Callable[[pa.Array], Encoded]:
+    """Encoder of rows.
+
+    Args:
+        serializer: their serializer; its types have no types within.
+        codegen: True if nulls of TIMESTAMP(4..9) and DECIMAL(19..38) keep their places in the variable part.
+    """
+    types = serializer.types
+    header = header_bytes(len(types))
+
+    def encode(array: pa.Array) -> Encoded:
+        refuse_nulls(array)
+        rows = len(array)
+        kinds, *columns = array.flatten()
+        head = np.zeros((rows, header + _WORD * len(types)), np.uint8)
+        head[:, 0] = _kinds(kinds)
+        at = np.full(rows, head.shape[1], np.int64)
+        variables: list[Part] = []
+        for number, (kind, column) in enumerate(zip(types, columns, strict=True)):
+            nulls = nulls_of(column)
+            if not kind.nullable:
+                refuse(nulls, f"a null in field {number}, which is {kind}")
+            bit = number + _KIND_BITS
+            head[:, bit // 8] |= nulls.astype(np.uint8) << np.uint8(bit % 8)
+            try:
+                slots = _slots(kind, column, nulls, codegen=codegen)
+            except BadValueError as bad:
+                raise BadValueError(bad.index, f"field {number}: {bad.reason}") from None
+            words = slots.words
+            if slots.variable is not None and slots.far is not None:
+                words = words | np.where(slots.far, at, 0).astype(np.uint64) << np.uint64(32)
+                at += lengths_of([slots.variable], rows)
+                variables.append(slots.variable)
+            start = header + _WORD * number
+            head[:, start : start + _WORD] = fixed(words, "<u8")
+        row = joined((head, *variables), rows)
+        return Encoded((fixed(at, ">i4"), row), lambda: _hashes(row))
+
+    return encode
+
+
+def _kinds(kinds: pa.Array) -> NDArray[np.int8]:
+    refuse_nulls(kinds, "a row without a kind")
+    found: NDArray[np.int8] = kinds.to_numpy(zero_copy_only=False)
+    refuse((found < 0) | (found > _LAST_KIND), "a row kind that is not 0 to 3")
+    return found
+
+
+def _hashes(row: Part) -> Hashes:
+    offsets, content = content_of(ragged(row))
+    return hashes_of_rows(ByteRows(content, offsets[:-1], offsets[1:]), offsets[:-1], np.diff(offsets))
+
+
+def _slots(kind: LogicalType, column: pa.Array, nulls: Mask, *, codegen: bool) -> _Slots:
+    if (number := _NUMBERS.get(kind.root)) is not None:
+        return _Slots(_numbers(column, nulls, number))
+    if kind.root == "BOOLEAN":
+        return _Slots(column.fill_null(_FALSE).to_numpy(zero_copy_only=False).astype(np.uint64))
+    if kind.root == "DECIMAL":
+        if is_compact_decimal(kind.parameters[0]):
+            return _Slots(np.where(nulls, 0, unscaled_longs(column)).astype(np.int64).view(np.uint64))
+        lengths, content = unscaled_bytes(column)
+        return _placed(lengths, content, nulls, codegen=codegen)
+    if kind.root.startswith("TIMESTAMP"):
+        millis, nanos = millis_and_nanos(column, kind.parameters[0])
+        if is_compact_timestamp(kind.parameters[0]):
+            return _Slots(np.where(nulls, 0, millis).view(np.uint64))
+        return _placed(nanos, fixed(millis, "<i8"), nulls, codegen=codegen)
+    return _text(column, nulls)
+
+
+def _numbers(column: pa.Array, nulls: Mask, kind: str) -> NDArray[np.uint64]:
+    if pa.types.is_date(column.type) or pa.types.is_time(column.type):
+        column = column.cast(pa.int32())
+    values = column.fill_null(0).to_numpy(zero_copy_only=False)
+    if kind[0] == "f":
+        values = with_one_nan(values)
+    wide: NDArray[np.uint64] = values.view(f"u{kind[1]}").astype(np.uint64)
+    return wide
+
+
+def with_one_nan(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The numbers, and instead of each NaN that of Java, on which the hash of a key depends."""
+    return np.where(np.isnan(values), values.dtype.type(np.nan), values)
+
+
+def _placed(low: Lengths, content: Fixed, nulls: Mask, *, codegen: bool) -> _Slots:
+    """Values that have as many bytes in the variable part, whatever they are."""
+    words = np.where(nulls, 0, low).astype(np.uint64)
+    if not nulls.any():
+        return _Slots(words, content, ~nulls)
+    if codegen:
+        return _Slots(words, np.where(nulls[:, None], 0, content).astype(np.uint8), np.ones_like(nulls))
+    return _Slots(words, spread(content[~nulls], ~nulls), ~nulls)
+
+
+def _text(column: pa.Array, nulls: Mask) -> _Slots:
+    """Text and bytes: up to 7 of them lie in the slot."""
+    offsets, content = content_of(column)
+    lengths = np.diff(offsets)
+    far = lengths > _MOST_INLINE
+    slots = np.zeros((len(lengths), _WORD), np.uint8)
+    places = np.arange(_MOST_INLINE)
+    padded = np.concatenate([content, np.zeros(_MOST_INLINE, np.uint8)])
+    inline = padded[offsets[:-1, None] + places]
+    slots[:, :_MOST_INLINE] = np.where(places < lengths[:, None], inline, 0)
+    slots[:, _MOST_INLINE] = 0x80 | np.where(far, 0, lengths)
+    words = np.where(far, lengths.astype(np.uint64), slots.view("<u8")[:, 0])
+    words[nulls] = 0
+    if not far.any():
+        return _Slots(words)
+    whole = of_buffers(offsets, content)
+    kept = whole if far.all() else pc.if_else(pa.array(far), whole, NOTHING)
+    paddings = _PADDINGS.take(pa.array(np.where(far, -lengths % _WORD, 0)))
+    return _Slots(words, pc.binary_join_element_wise(kept, paddings, NOTHING), far)

@@ -1,0 +1,105 @@
+"""`StringSerializer` for many strings at once: UTF-16 code units as varints, and `String.hashCode`."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_ckpt.flink.export.parts import (
+    Encoded,
+    Hashes,
+    Lengths,
+    Part,
+    content_of,
+    fixed,
+    joined,
+    nulls_of,
+    of_buffers,
+)
+
+Units: TypeAlias = NDArray[np.uint16] | NDArray[np.uint8]
+"""UTF-16 code units, of ASCII in bytes."""
+
+_MOST_SHORT = 127
+_LONGEST_VARINT = 5
+
+
+def strings(array: pa.Array) -> Encoded:
+    """Strings as `StringValue.writeString` writes them: number of code units plus 1 (0 for null), then each unit."""
+    offsets, content = content_of(array)
+    if not content.size or int(content.max()) < 0x80:
+        units: Units = content
+        unit_offsets = offsets
+        body: Part = of_buffers(offsets, content)
+    else:
+        unit_offsets, units = _utf_16(offsets, content)
+        sizes, encoded = _varints(units.astype(np.uint64))
+        ends = np.zeros(units.size + 1, np.int64)
+        np.cumsum(sizes, out=ends[1:])
+        body = of_buffers(ends[unit_offsets], encoded)
+    heads = np.diff(unit_offsets) + 1
+    heads[nulls_of(array)] = 0
+    return Encoded((_heads(heads), body), lambda: hashes_of_units(unit_offsets, units))
+
+
+def _heads(numbers: Lengths) -> Part:
+    if not numbers.size or int(numbers.max()) <= _MOST_SHORT:
+        return fixed(numbers, "u1")
+    sizes, encoded = _varints(numbers.astype(np.uint64))
+    offsets = np.zeros(numbers.size + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    return of_buffers(offsets, encoded)
+
+
+def _utf_16(offsets: Lengths, content: NDArray[np.uint8]) -> tuple[Lengths, Units]:
+    """Offsets of the code units of each row, and all units."""
+    # Each character has one lead byte; those of four bytes are a pair of surrogates.
+    counts = (content & 0xC0 != 0x80).astype(np.int64) + (content >= 0xF0)
+    before = np.zeros(content.size + 1, np.int64)
+    np.cumsum(counts, out=before[1:])
+    return before[offsets], np.frombuffer(content.tobytes().decode().encode("utf-16-le"), "<u2")
+
+
+def _varints(numbers: NDArray[np.uint64]) -> tuple[Lengths, NDArray[np.uint8]]:
+    """Bytes of each number, and all bytes: 7 bits a byte, lowest first."""
+    sizes = np.ones(numbers.size, np.int64)
+    for longer in range(1, _LONGEST_VARINT):
+        sizes += numbers >= 1 << 7 * longer
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    encoded = np.zeros(int(ends[-1]) if ends.size else 0, np.uint8)
+    for place in range(_LONGEST_VARINT):
+        which = np.flatnonzero(sizes > place)
+        if not which.size:
+            break
+        bits = numbers[which] >> np.uint64(7 * place) & np.uint64(0x7F)
+        more = (sizes[which] > place + 1).astype(np.uint64) << np.uint64(7)
+        encoded[starts[which] + place] = bits | more
+    return sizes, encoded
+
+
+def hashes_of_units(offsets: Lengths, units: Units) -> Hashes:
+    """`String.hashCode` of each string.
+
+    Args:
+        offsets: where the units of each string begin, and the end of the last one.
+        units: units of all strings.
+    """
+    lengths = np.diff(offsets)
+    powers = np.ones(int(lengths.max(initial=0)) + 1, np.uint32)
+    np.multiply.accumulate(np.full(powers.size - 1, 31, np.uint32), out=powers[1:])
+    behind = np.repeat(offsets[1:], lengths) - 1 - np.arange(units.size)
+    sums = np.zeros(units.size + 1, np.uint32)
+    np.cumsum(units.astype(np.uint32) * powers[behind], out=sums[1:], dtype=np.uint32)
+    found: Hashes = sums[offsets[1:]] - sums[offsets[:-1]]
+    return found
+
+
+def with_lengths(array: pa.Array) -> Encoded:
+    """Bytes, or text in UTF-8, behind their `i32` length (`StringDataSerializer`, `BytePrimitiveArraySerializer`)."""
+    offsets, content = content_of(array)
+    body = of_buffers(offsets, content)
+    return Encoded((joined((fixed(np.diff(offsets), ">i4"), body), len(array)),))

@@ -1,0 +1,170 @@
+"""Base snapshots of the imported rows."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.checkpoint.publish import merge_into_file
+from spark_ckpt.flink.importing.errors import FlinkImportRowError
+from spark_ckpt.flink.importing.spill import RowSpill
+from spark_ckpt.flink.importing.targets import Target, TargetKind
+from spark_ckpt.format.segment_writer import BaseSection, BaseSegment, encode_base, list_value
+from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
+from spark_ckpt.spark_files.types import Struct
+from spark_ckpt.state.unsafe_row import decode_rows
+from spark_ckpt.state.unsafe_row_encoder import encode_rows, rows_of
+from spark_ckpt.storage import Storage
+
+FILE_BYTES = 64 << 20
+"""Bytes of segments in memory before they become a file. A segment is never divided."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenFamily:
+    """A column family of a store, as its rows are written.
+
+    Args:
+        schema: its schema.
+        target: the target whose rows it has.
+        counter: for lists, the family with their lengths.
+    """
+
+    schema: FamilySchema
+    target: Target
+    counter: FamilySchema | None
+
+    @property
+    def is_list(self) -> bool:
+        """True if a key has a list of values."""
+        return self.target.kind is TargetKind.LIST
+
+
+def families_of(targets: Sequence[Target]) -> dict[str, WrittenFamily]:
+    """The families with rows of their own, by name, in the order of their sections.
+
+    Args:
+        targets: the targets in one store.
+    """
+    found = {}
+    for target in targets:
+        counter = target.beside[0] if target.kind is TargetKind.LIST and target.beside else None
+        found[target.family.name] = WrittenFamily(target.family, target, counter)
+        if target.kind.is_timers:
+            found |= {other.name: WrittenFamily(other, target, None) for other in target.beside}
+    return found
+
+
+def write_bases(
+    storage: Storage,
+    spill: RowSpill,
+    families: Mapping[str, WrittenFamily],
+    version: int,
+    written: Callable[[str], None],
+    done: Callable[[], None],
+) -> list[Chain]:
+    """Writes the rows of a store as one base snapshot per partition.
+
+    Args:
+        storage: storage of the checkpoint location.
+        spill: the rows.
+        families: as `families_of` returns them.
+        version: version of the state.
+        written: called with the name of each file before it is written, relative to the location.
+        done: called after each partition.
+
+    Returns:
+        The chain of each partition.
+
+    Raises:
+        FlinkImportRowError: two rows have the same key.
+        KeyGroupTooLargeError: a key group does not fit into a block.
+        StorageError: a file cannot be written.
+    """
+    chains: list[Chain] = []
+    waiting: list[tuple[ChainEntry, bytes | memoryview]] = []
+    for table in spill.partitions():
+        segment = encode_base(version, _groups(table, list(families.values())))
+        entries: tuple[ChainEntry, ...] = ()
+        if segment.rows:
+            entries = (_entry(segment, version),)
+            waiting.append((entries[0], segment.data))
+        chains.append(Chain(str(uuid.uuid4()), segment.rows, entries))
+        if sum(len(data) for _, data in waiting) >= FILE_BYTES:
+            _write(storage, waiting, written)
+            waiting = []
+        done()
+    if waiting:
+        _write(storage, waiting, written)
+    return chains
+
+
+def _write(
+    storage: Storage, segments: Sequence[tuple[ChainEntry, bytes | memoryview]], written: Callable[[str], None]
+) -> None:
+    file = merge_into_file(segments)
+    name = in_location(file.path)
+    written(name)
+    storage.write_atomic(name, file.data)
+
+
+def _entry(segment: BaseSegment, version: int) -> ChainEntry:
+    return ChainEntry(True, version, segment.key_groups, segment.offsets, len(segment.data), None, 0)
+
+
+def _groups(table: pa.Table, families: Sequence[WrittenFamily]) -> Iterator[tuple[int, list[BaseSection]]]:
+    """Key groups of a partition with their sections."""
+    key_groups, numbers = (table.column(name).to_numpy() for name in ("key_group", "family"))
+    keys, values = (table.column(name) for name in ("key", "value"))
+    starts = np.flatnonzero(np.diff(np.stack((key_groups, numbers)), prepend=-1).any(axis=0))
+    sections: list[BaseSection] = []
+    current = -1
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(table)][: starts.size], strict=True):
+        if key_groups[start] != current:
+            if sections:
+                yield current, sections
+            current, sections = int(key_groups[start]), []
+        family = families[numbers[start]]
+        parts = (column.slice(start, end - start).to_pylist() for column in (keys, values))
+        sections += _sections(family, *parts)
+    if sections:
+        yield current, sections
+
+
+def _sections(family: WrittenFamily, keys: list[bytes], values: list[bytes]) -> Iterator[BaseSection]:
+    name = family.schema.name
+    if not family.is_list:
+        if len(set(keys)) != len(keys):
+            raise _repeated(family, keys)
+        yield BaseSection("" if name == DEFAULT_FAMILY else name, keys, values)
+        return
+    lists: dict[bytes, list[bytes]] = {}
+    for key, value in zip(keys, values, strict=True):
+        lists.setdefault(key, []).append(value)
+    yield BaseSection(name, list(lists), [list_value(rows) for rows in lists.values()], lists=True)
+    if family.counter is not None:
+        yield BaseSection(family.counter.name, list(lists), _lengths(family.counter.value, lists.values()))
+
+
+def _lengths(kind: Struct, lists: Iterable[list[bytes]]) -> list[bytes]:
+    """Rows with the lengths of lists (`ListStateMetricsImpl`)."""
+    lengths = [len(rows) for rows in lists]
+    rows = pa.StructArray.from_arrays([pa.array(lengths, kind.types[0].arrow)], fields=list(kind.arrow))
+    encoded = encode_rows(kind, rows)
+    data = encoded.buffer.data.tobytes()
+    size = kind.fixed_bytes
+    return [data[start : start + size] for start in encoded.starts.tolist()]
+
+
+def _repeated(family: WrittenFamily, keys: Sequence[bytes]) -> FlinkImportRowError:
+    (key, _), *_ = Counter(keys).most_common(1)
+    row = rows_of(np.frombuffer(key, np.uint8), np.array([len(key)]), family.target.title)
+    text = str(decode_rows(family.schema.key, row).to_pylist()[0])
+    return FlinkImportRowError(family.target.title, "key", text, "two rows of Flink have this key in the query")

@@ -1,0 +1,131 @@
+"""Encoded rows of one store on the local disk, sorted by partition and key group."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_ckpt.errors import StorageError
+from spark_ckpt.flink.importing.rows import FamilyRows
+from spark_ckpt.format.key_groups import key_group_of
+from spark_ckpt.state.unsafe_row import binary_array
+
+BUFFER_BYTES = 64 << 20
+"""Bytes of rows in memory before they are sorted and written."""
+
+_SCHEMA = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("key_group", pa.int32()),
+        ("family", pa.int16()),
+        ("key", pa.large_binary()),
+        ("value", pa.large_binary()),
+    ]
+)
+
+
+class RowSpill:
+    """Rows of one store, in a temporary file that is deleted in any case.
+
+    Args:
+        parallelism: number of partitions of the store.
+        key_group_factors: numbering of the key groups.
+        families: column families of the store, in the order of sections.
+        buffer_bytes: bytes in memory before they are written; by default `BUFFER_BYTES`.
+
+    Raises:
+        StorageError: the temporary directory has no space, or cannot be written.
+    """
+
+    def __init__(
+        self,
+        parallelism: int,
+        key_group_factors: Sequence[int],
+        families: Sequence[str],
+        buffer_bytes: int | None = None,
+    ) -> None:
+        self._parallelism = parallelism
+        self._factors = tuple(key_group_factors)
+        self._numbers = {name: number for number, name in enumerate(families)}
+        self._buffer_bytes = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+        self._edges: list[NDArray[np.int64]] = []
+        descriptor, path = tempfile.mkstemp(prefix="spark-ckpt-import-")
+        os.close(descriptor)
+        self._file = Path(path)
+        self._writer = pa.ipc.new_file(str(self._file), _SCHEMA)
+
+    def __enter__(self) -> RowSpill:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(OSError):
+            self._writer.close()
+        self._file.unlink(missing_ok=True)
+
+    def add(self, rows: FamilyRows) -> None:
+        """Adds rows of a column family. Those of a list keep their order."""
+        hashes = rows.hashes.astype(np.int64)
+        batch = pa.RecordBatch.from_arrays(
+            [
+                pa.array((hashes % self._parallelism).astype(np.int32)),
+                pa.array(key_group_of(rows.hashes, self._factors).astype(np.int32)),
+                pa.array(np.full(len(rows.keys), self._numbers[rows.family.name], np.int16)),
+                binary_array(rows.keys),
+                binary_array(rows.values),
+            ],
+            schema=_SCHEMA,
+        )
+        self._pending.append(batch)
+        self._pending_bytes += batch.nbytes
+        if self._pending_bytes >= self._buffer_bytes:
+            self._flush()
+
+    def partitions(self) -> Iterator[pa.Table]:
+        """Rows of each partition, in the order of partitions, sorted by key group and family. Ends the adding."""
+        try:
+            self._flush()
+            self._writer.close()
+            with pa.memory_map(str(self._file)) as source:
+                reader = pa.ipc.open_file(source)
+                batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
+                for partition in range(self._parallelism):
+                    parts = [
+                        batch.slice(edges[partition], edges[partition + 1] - edges[partition])
+                        for batch, edges in zip(batches, self._edges, strict=True)
+                    ]
+                    table = pa.Table.from_batches(parts, _SCHEMA)
+                    order = np.lexsort((table.column("family").to_numpy(), table.column("key_group").to_numpy()))
+                    yield table.take(pa.array(order))
+        except OSError as e:
+            raise self._failed(e) from e
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        table = pa.Table.from_batches(self._pending, _SCHEMA)
+        self._pending, self._pending_bytes = [], 0
+        partition = table.column("partition").to_numpy()
+        order = np.argsort(partition, kind="stable")
+        # One chunk, so that it becomes one batch.
+        ordered = table.take(pa.array(order)).combine_chunks()
+        try:
+            self._writer.write_table(ordered, max_chunksize=max(1, len(ordered)))
+        except OSError as e:
+            raise self._failed(e) from e
+        self._edges.append(np.searchsorted(partition[order], np.arange(self._parallelism + 1)).astype(np.int64))
+
+    def _failed(self, error: OSError) -> StorageError:
+        reason = f"{error}. Set TMPDIR to a directory with more space"
+        return StorageError(str(self._file), "write", reason)

@@ -1,0 +1,1 @@
+"""Keyed state of Flink jobs as tables."""

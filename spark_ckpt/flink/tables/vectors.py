@@ -1,0 +1,343 @@
+"""Rows of Flink's state decoded column by column, for common types.
+
+A row of a full snapshot or of RocksDB is a key and a value in bytes. Here, all rows of a batch are read at once: one
+position per row, which each part advances. Whatever is not plain (a null, text beyond ASCII, a type without a reader
+here, bytes that do not fit) makes the whole batch the task of the readers that go row by row, which also name errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spark_ckpt.flink.streams import BackendStateType, Serializer
+from spark_ckpt.flink.streams.full_snapshot import prefix_bytes
+from spark_ckpt.flink.streams.headers import KeyedHeader
+from spark_ckpt.flink.streams.heap_snapshot import Block, layout_of
+from spark_ckpt.flink.streams.types import primitives, text
+from spark_ckpt.flink.streams.types.accumulators import ExternalSerializer
+from spark_ckpt.flink.streams.types.composites import MapSerializer, TimerSerializer, TtlSerializer, TupleSerializer
+from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
+from spark_ckpt.flink.tables.row_vectors import row_data_reader
+from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.state.vector_rows import ByteRows, Column, NotPlainError, Positions
+
+_MOST_SHORT = 127
+_DELIMITER = ord(",")
+_MOST_ELEMENTS = 256
+"""Elements of a list that are read for all lists at once."""
+
+_NUMBERS = {
+    primitives.BYTE: ">i1",
+    primitives.SHORT: ">i2",
+    primitives.INT: ">i4",
+    primitives.LONG: ">i8",
+    primitives.FLOAT: ">f4",
+    primitives.DOUBLE: ">f8",
+}
+_HASHED = (primitives.BYTE, primitives.SHORT, primitives.INT, primitives.LONG, text.STRING)
+
+
+def _number(serializer: Serializer, rows: ByteRows) -> Column:
+    values = rows.numbers(_NUMBERS[serializer])  # type: ignore[index]
+    hashes = None
+    if serializer is primitives.LONG:
+        wide = values.astype(np.int64)
+        hashes = (wide ^ wide >> 32).astype(np.uint32)
+    elif serializer in _HASHED:
+        hashes = values.astype(np.int64).astype(np.uint32)
+    return Column(pa.array(values), hashes)
+
+
+def _boolean(rows: ByteRows) -> Column:
+    return Column(pa.array(rows.numbers("u1") != 0))
+
+
+def _void(rows: ByteRows) -> Column:
+    if rows.numbers("u1").any():
+        raise NotPlainError
+    return Column(pa.nulls(rows.ends.size))
+
+
+def _string(rows: ByteRows) -> Column:
+    heads = rows.numbers("u1").astype(np.int64)
+    # 0 stands for null, and longer ones have longer heads.
+    if heads.size and not 1 <= int(heads.min()) <= int(heads.max()) <= _MOST_SHORT:
+        raise NotPlainError
+    offsets, content = rows.ragged(heads - 1)
+    if content.size and int(content.max()) >= 0x80:
+        raise NotPlainError
+    array = pa.StringArray.from_buffers(heads.size, pa.py_buffer(offsets), pa.py_buffer(content))
+    return Column(array, _hashes_of_strings(offsets, content))
+
+
+def _hashes_of_strings(offsets: NDArray[np.int32], content: NDArray[np.uint8]) -> NDArray[np.uint32]:
+    """`String.hashCode` of ASCII."""
+    lengths = np.diff(offsets)
+    powers = np.ones(_MOST_SHORT + 1, np.uint32)
+    np.multiply.accumulate(np.full(_MOST_SHORT, 31, np.uint32), out=powers[1:])
+    behind = np.repeat(offsets[1:], lengths) - 1 - np.arange(content.size, dtype=np.int32)
+    sums = np.zeros(content.size + 1, np.uint32)
+    np.cumsum(content.astype(np.uint32) * powers[behind], out=sums[1:], dtype=np.uint32)
+    found: NDArray[np.uint32] = sums[offsets[1:]] - sums[offsets[:-1]]
+    return found
+
+
+def _bytes(rows: ByteRows) -> Column:
+    lengths = rows.numbers(">i4").astype(np.int64)
+    if lengths.size and int(lengths.min()) < 0:
+        raise NotPlainError
+    offsets, content = rows.ragged(lengths)
+    return Column(
+        pa.BinaryArray.from_buffers(pa.binary(), lengths.size, [None, *map(pa.py_buffer, (offsets, content))])
+    )
+
+
+def _millis(rows: ByteRows) -> Column:
+    return Column(pa.array(rows.numbers(">i8")).cast(pa.timestamp("ms", "UTC")))
+
+
+_Read = Callable[[ByteRows], Column]
+
+
+def _hashes_of_tuples(columns: Sequence[Column]) -> NDArray[np.uint32] | None:
+    code: NDArray[np.uint32] | None = None
+    for column in columns:
+        if column.hashes is None:
+            return None
+        code = column.hashes if code is None else code * np.uint32(31) + column.hashes
+    return code
+
+
+def _reader(serializer: Serializer) -> _Read | None:
+    if serializer in _NUMBERS:
+        return lambda rows: _number(serializer, rows)
+    simple: dict[Serializer, _Read] = {
+        primitives.BOOLEAN: _boolean,
+        primitives.VOID_NAMESPACE: _void,
+        primitives.BYTES: _bytes,
+        text.STRING: _string,
+    }
+    if (found := simple.get(serializer)) is not None:
+        return found
+    if isinstance(serializer, RowDataSerializer):
+        return row_data_reader(serializer)
+    if isinstance(serializer, ExternalSerializer):
+        return _reader(serializer.parts[0])
+    parts: list[_Read | None]
+    has_hash = isinstance(serializer, TupleSerializer) and serializer == TupleSerializer.of(*serializer.parts)
+    if serializer in (primitives.TIME_WINDOW, primitives.SQL_TIME_WINDOW):
+        parts = [_millis, _millis]
+    elif isinstance(serializer, TtlSerializer):
+        parts = [_millis, _reader(serializer.parts[1])]
+    elif isinstance(serializer, TupleSerializer):
+        parts = [_reader(part) for part in serializer.parts]
+    else:
+        return None
+    readers = [part for part in parts if part is not None]
+    if len(readers) != len(parts):
+        return None
+    fields = list(arrow_type(serializer).type)
+
+    def read(rows: ByteRows) -> Column:
+        columns = [part(rows) for part in readers]
+        array = pa.StructArray.from_arrays([column.array for column in columns], fields=fields)
+        return Column(array, _hashes_of_tuples(columns) if has_hash else None)
+
+    return read
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorReader:
+    """Reader of rows of a state.
+
+    Args:
+        keys: readers of the parts of a key behind its key group, or of an element.
+        values: readers of the parts of a value.
+        order: for each column, the position of its part.
+        key: position of the part that has the key.
+        max_parallelism: number of key groups.
+        is_map: whether a value begins with a flag of null values.
+        is_timer: whether the first part is a timestamp with its sign bit flipped.
+        is_list: whether a value is a list, with a row for each element.
+    """
+
+    keys: tuple[_Read, ...]
+    values: tuple[_Read, ...]
+    order: tuple[int, ...]
+    key: int
+    max_parallelism: int
+    is_map: bool = False
+    is_timer: bool = False
+    is_list: bool = False
+
+    @classmethod
+    def of(cls, header: KeyedHeader, state_id: int, max_parallelism: int) -> VectorReader | None:
+        """Reader of a state; None if one of its types has no reader here."""
+        meta = header.states[state_id]
+        if header.key_serializer is None:
+            return None
+        key, value, is_map = header.key_serializer, meta.value_serializer, meta.keyed_state_type == "MAP"
+        is_timer, is_list = meta.kind is BackendStateType.PRIORITY_QUEUE, meta.keyed_state_type == "LIST"
+        if is_timer:
+            if not isinstance(value, TimerSerializer):
+                return None
+            key, namespace = value.parts
+            keys, values = [primitives.LONG, key, namespace], []
+        else:
+            namespace = meta.namespace_serializer
+            if not (key.has_fixed_length or namespace.has_fixed_length):
+                return None
+            keys, values = [key, namespace], [value]
+            if is_list:
+                values = list(value.nested)
+            if is_map:
+                if not isinstance(value, MapSerializer):
+                    return None
+                keys, values = [*keys, value.parts[0]], [value.parts[1]]
+        readers = [_reader(part) for part in (*keys, *values)]
+        plain = [reader for reader in readers if reader is not None]
+        if len(plain) != len(readers):
+            return None
+        order = [1, 2, 0] if is_timer else list(range(len(plain)))
+        hidden = 1 + is_timer if namespace == primitives.VOID_NAMESPACE else None
+        shown = [number for number in order if number != hidden]
+        return cls(
+            tuple(plain[: len(keys)]),
+            tuple(plain[len(keys) :]),
+            tuple(shown),
+            int(is_timer),
+            max_parallelism,
+            is_map,
+            is_timer,
+            is_list,
+        )
+
+    def read(self, rows: Sequence[tuple[bytes, bytes]]) -> tuple[list[pa.Array], NDArray[np.int32]] | None:
+        """Columns and key groups of rows; None if they have to be read one by one."""
+        try:
+            return self._read(rows)
+        except NotPlainError:
+            return None
+
+    def _read(self, rows: Sequence[tuple[bytes, bytes]]) -> tuple[list[pa.Array], NDArray[np.int32]]:
+        keys = ByteRows.of([key for key, _ in rows])
+        key_groups = keys.numbers(">u1" if prefix_bytes(self.max_parallelism) == 1 else ">u2").astype(np.int32)
+        parts = [read(keys) for read in self.keys]
+        keys.check_end()
+        hashes = parts[self.key].hashes
+        if hashes is None or (key_groups_of(hashes, self.max_parallelism) != key_groups).any():
+            raise NotPlainError
+        if self.is_timer:
+            parts[0] = _timestamps(parts[0])
+        else:
+            values = ByteRows.of([value for _, value in rows])
+            if self.is_map and values.numbers("u1").any():
+                raise NotPlainError
+            if self.is_list:
+                elements, owners = _elements(values, self.values[0])
+                owner = pa.array(owners)
+                arrays = [*(parts[number].array.take(owner) for number in self.order[:-1]), elements]
+                return arrays, key_groups[owners]
+            parts += [read(values) for read in self.values]
+            values.check_end()
+        return [parts[number].array for number in self.order], key_groups
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockReader:
+    """Reader of blocks of a heap snapshot.
+
+    Args:
+        parts: readers of the parts of an entry.
+        order: for each column, the position of its part.
+        max_parallelism: number of key groups.
+        is_timer: whether the first part is a timestamp with its sign bit flipped.
+    """
+
+    parts: tuple[_Read, ...]
+    order: tuple[int, ...]
+    max_parallelism: int
+    is_timer: bool
+
+    @classmethod
+    def of(cls, header: KeyedHeader, state_id: int, max_parallelism: int) -> BlockReader | None:
+        """Reader of a state; None if its blocks cannot be read at once."""
+        meta = header.states[state_id]
+        if not header.is_complete or header.key_serializer is None or layout_of(header, meta) is None:
+            return None
+        is_timer = meta.kind is BackendStateType.PRIORITY_QUEUE
+        if is_timer:
+            key, namespace = meta.value_serializer.nested
+            parts, order = [primitives.LONG, key, namespace], [1, 2, 0]
+        else:
+            namespace = meta.namespace_serializer
+            parts, order = [namespace, header.key_serializer, meta.value_serializer], [1, 0, 2]
+        readers = [_reader(part) for part in parts]
+        plain = [reader for reader in readers if reader is not None]
+        if len(plain) != len(readers):
+            return None
+        if namespace == primitives.VOID_NAMESPACE:
+            del order[1]
+        return cls(tuple(plain), tuple(order), max_parallelism, is_timer)
+
+    def read(self, blocks: Sequence[Block]) -> tuple[list[pa.Array], NDArray[np.int32]] | None:
+        """Columns and key groups of blocks; None if they have to be read one by one."""
+        rows = ByteRows.within([(block.content, block.ends) for block in blocks])
+        counts = [len(block.ends) for block in blocks]
+        key_groups = np.repeat(np.array([block.key_group for block in blocks], np.int32), counts)
+        try:
+            parts = [read(rows) for read in self.parts]
+            rows.check_end()
+        except NotPlainError:
+            return None
+        hashes = parts[1].hashes
+        if hashes is None or (key_groups_of(hashes, self.max_parallelism) != key_groups).any():
+            return None
+        if self.is_timer:
+            parts[0] = _timestamps(parts[0])
+        return [parts[number].array for number in self.order], key_groups
+
+
+def _timestamps(flipped: Column) -> Column:
+    return Column(pa.array(flipped.array.to_numpy() ^ np.int64(-(1 << 63))))
+
+
+def _elements(rows: ByteRows, read: _Read) -> tuple[pa.Array, Positions]:
+    """Elements of lists, in order, and the row of each: the first element of all lists, then the second, and so on."""
+    found: list[pa.Array] = []
+    owners: list[Positions] = []
+    which = np.arange(rows.ends.size)
+    while (active := np.flatnonzero(rows.at < rows.ends)).size:
+        rows, which = rows.some(active), which[active]
+        if (found and (rows.numbers("u1") != _DELIMITER).any()) or len(found) > _MOST_ELEMENTS:
+            raise NotPlainError
+        found.append(read(rows).array)
+        owners.append(which)
+    if not found:
+        raise NotPlainError
+    order = np.argsort(np.concatenate(owners), kind="stable")
+    return pa.concat_arrays(found).take(pa.array(order)), np.concatenate(owners)[order]
+
+
+def key_groups_of(hashes: NDArray[np.uint32], max_parallelism: int) -> NDArray[np.int32]:
+    """Key groups of hashes (`KeyGroupRangeAssignment.computeKeyGroupForKeyHash`)."""
+    code = _rotated(hashes * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+    code = _rotated(code, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    code = code ^ np.uint32(4)
+    code = (code ^ code >> np.uint32(16)) * np.uint32(0x85EBCA6B)
+    code = (code ^ code >> np.uint32(13)) * np.uint32(0xC2B2AE35)
+    code = code ^ code >> np.uint32(16)
+    # The absolute value as a signed integer. The minimum has none and becomes 0.
+    signed = np.abs(code.view(np.int32).astype(np.int64)) & 0x7FFFFFFF
+    found: NDArray[np.int32] = (signed % max_parallelism).astype(np.int32)
+    return found
+
+
+def _rotated(code: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
+    found: NDArray[np.uint32] = code << np.uint32(bits) | code >> np.uint32(32 - bits)
+    return found
