@@ -27,6 +27,8 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "flink",
         "operations | state",
         "location",
+        "compaction",
+        "messages",
         "checkpoint",
         "spark_files | config",
         "format | completed",
@@ -98,6 +100,7 @@ def test_an_import_of_a_higher_layer_is_a_violation() -> None:
     assert not is_allowed(Import("state.read", "operations.gc", 1))
     assert not is_allowed(Import("location.find", "operations.snapshot", 1))
     assert not is_allowed(Import("cli.main", "coordinator.job", 1))
+    assert not is_allowed(Import("compaction.plan", "coordinator.job", 1))
     assert not is_allowed(Import("metadata.files", "clock", 1))
     assert not is_allowed(Import("storage.local", "", 1))
 

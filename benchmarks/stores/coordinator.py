@@ -20,11 +20,11 @@ from benchmarks.stores.job import Order
 from spark_ckpt.bridge import protocol
 from spark_ckpt.bridge.__main__ import collect_seldom
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import TriggerReply
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.format.key_groups import owned_ranges
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import Section, SegmentKind
+from spark_ckpt.messages import TriggerReply
 from spark_ckpt.storage import LocalStorage
 from tests.support.segments import Segment, encode_segment
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.figures import iso_time
+from spark_ckpt.messages import Trigger
 from spark_ckpt.redaction import redacted, redacted_values, shortened
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}

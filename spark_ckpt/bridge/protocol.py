@@ -14,8 +14,12 @@ import pyarrow as pa
 
 from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.checkpoint.chains import ChainEntry
-from spark_ckpt.coordinator.merges import digest_of
-from spark_ckpt.coordinator.messages import (
+from spark_ckpt.compaction.merges import digest_of
+from spark_ckpt.coordinator.reports import Report
+from spark_ckpt.errors import ProtocolError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.state_ids import canonical_state_id, is_state_id
+from spark_ckpt.messages import (
     NO_VERSION,
     Ack,
     AckReply,
@@ -38,10 +42,6 @@ from spark_ckpt.coordinator.messages import (
     TriggerReply,
     Unreadable,
 )
-from spark_ckpt.coordinator.reports import Report
-from spark_ckpt.errors import ProtocolError
-from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.state_ids import canonical_state_id, is_state_id
 from spark_ckpt.redaction import redacted, shortened
 
 PROTOCOL_VERSION = 4

@@ -24,10 +24,10 @@ from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.errors import JobNotOpenError
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Notification, Trigger
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.errors import ProtocolError, SparkCkptError
+from spark_ckpt.messages import Notification, Trigger
 from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.storage import Storage, resolve
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from spark_ckpt.coordinator.failures import Abort, FailureReason
-from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.coordinator.pending import PendingCheckpoint
+from spark_ckpt.messages import Trigger
 
 ORDERLY = (FailureReason.QUERY_ENDED, FailureReason.SHUTDOWN)
 """Reasons of a regular end: the query or its driver stops."""

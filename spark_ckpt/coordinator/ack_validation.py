@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.layout import in_location
-from spark_ckpt.coordinator.adoption import adoptable
-from spark_ckpt.coordinator.messages import Ack, Segment
+from spark_ckpt.compaction.adoption import adoptable
+from spark_ckpt.compaction.state_ids import StateIds
 from spark_ckpt.coordinator.open_job import OpenJob
-from spark_ckpt.coordinator.state_ids import StateIds
 from spark_ckpt.errors import CheckpointError, ProtocolError
 from spark_ckpt.format.key_groups import overlapping_key_groups
+from spark_ckpt.messages import Ack, Segment
 from spark_ckpt.metadata.keyrange import KeyGroupRange
 from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.paths import is_state_path

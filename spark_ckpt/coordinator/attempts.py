@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from spark_ckpt.coordinator.messages import Ack, Outcome, Task, TaskFailed
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Ack, Outcome, Task, TaskFailed
 
 # When an executor is lost, Spark reports succeeded tasks of shuffle stages again, because their output is gone.
 _RESUBMITTED = "Resubmitted"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, version_not_found
+from spark_ckpt.compaction.state_ids import StateIds
 from spark_ckpt.coordinator.open_job import OpenJob
-from spark_ckpt.coordinator.state_ids import StateIds
 from spark_ckpt.format.keys import SubtaskKey
 
 _STATES_IN_MEMORY = 3

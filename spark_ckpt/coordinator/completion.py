@@ -12,13 +12,13 @@ from spark_ckpt.clock import Clock
 from spark_ckpt.completed.errors import UnknownOutcomeError
 from spark_ckpt.coordinator.failures import FailureManager, FailureReason
 from spark_ckpt.coordinator.finalize import Draft, finalize
-from spark_ckpt.coordinator.messages import Ack, Trigger
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.recent_batches import RecentBatches
 from spark_ckpt.coordinator.statistics import stats_of_durable
 from spark_ckpt.errors import StorageError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Ack, Trigger
 
 _log = logging.getLogger(__name__)
 

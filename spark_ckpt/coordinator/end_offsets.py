@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spark_ckpt.checkpoint.batch import Source
-from spark_ckpt.coordinator.messages import Trigger
+from spark_ckpt.messages import Trigger
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, entry_name
 

@@ -20,12 +20,12 @@ from spark_ckpt.checkpoint.statistics import CheckpointStats, StateSize, StatsHi
 from spark_ckpt.checkpoint.statistics_state import statistics_states
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.completed.errors import FencedError, UnknownOutcomeError
-from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, MergedDeltas, Segment, Trigger
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_completed, stats_of_subtasks
 from spark_ckpt.errors import CheckpointError, StateFileNotFoundError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.messages import Ack, BaseSnapshot, MergedDeltas, Segment, Trigger
 from spark_ckpt.metadata import MasterState
 from spark_ckpt.storage import Storage
 

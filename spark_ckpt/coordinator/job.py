@@ -11,13 +11,13 @@ from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.policy import ShippingLimits, discards_checkpoints, shipping_limits
 from spark_ckpt.checkpoint.statistics import CheckpointStats, StatsHistory
+from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.completed import CheckpointRecord, JobStatus
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.config import TIMEOUT
 from spark_ckpt.coordinator.aborts import ORDERLY, lack_of, superseded
 from spark_ckpt.coordinator.ack_validation import check_ack
 from spark_ckpt.coordinator.attempts import CompletedAttempts
-from spark_ckpt.coordinator.bases import BaseRequests
 from spark_ckpt.coordinator.checkpoint_cache import CheckpointCache
 from spark_ckpt.coordinator.completion import Completion
 from spark_ckpt.coordinator.end_offsets import with_end_offsets
@@ -25,7 +25,18 @@ from spark_ckpt.coordinator.errors import IncompleteCheckpointError, RealTimeBat
 from spark_ckpt.coordinator.failures import Abort, FailureManager, FailureReason
 from spark_ckpt.coordinator.heartbeat import Heartbeat
 from spark_ckpt.coordinator.locate import located
-from spark_ckpt.coordinator.messages import (
+from spark_ckpt.coordinator.open_job import Environment, OpenJob, open_job, starting_point
+from spark_ckpt.coordinator.parallelism import check_parallelism
+from spark_ckpt.coordinator.pending import PendingCheckpoint
+from spark_ckpt.coordinator.recent_batches import RecentBatches
+from spark_ckpt.coordinator.reporting import Reporting
+from spark_ckpt.coordinator.reports import Report
+from spark_ckpt.coordinator.statistics import stats_of_failed
+from spark_ckpt.coordinator.subsumption import Subsumption
+from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
+from spark_ckpt.figures import human_duration, human_size
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import (
     NO_VERSION,
     Ack,
     AckReply,
@@ -42,17 +53,6 @@ from spark_ckpt.coordinator.messages import (
     TriggerReply,
     Unreadable,
 )
-from spark_ckpt.coordinator.open_job import Environment, OpenJob, open_job, starting_point
-from spark_ckpt.coordinator.parallelism import check_parallelism
-from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.coordinator.recent_batches import RecentBatches
-from spark_ckpt.coordinator.reporting import Reporting
-from spark_ckpt.coordinator.reports import Report
-from spark_ckpt.coordinator.statistics import stats_of_failed
-from spark_ckpt.coordinator.subsumption import Subsumption
-from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
-from spark_ckpt.figures import human_duration, human_size
-from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.operations.rollback_on_damage import WayBack, judge_unreadable
 from spark_ckpt.storage.paths import is_state_path
 
@@ -99,7 +99,7 @@ class Job:
         config = self._open.config
         self._parent = self._open.parent
         self._checkpoint_cache = CheckpointCache(self._open)
-        self._base_requests = BaseRequests(config)
+        self._compactions = CompactionRequests(config)
         self._subsumption = Subsumption(self._open, self._on_subsumed)
         self._failures = FailureManager(config.tolerable_failures)
         self._history = StatsHistory(config.history, self._open.history)
@@ -164,7 +164,7 @@ class Job:
         """
         self._settle()
         if request.version > 0:
-            reply = located(request, self._checkpoint_cache.state_of(request.version), self._base_requests)
+            reply = located(request, self._checkpoint_cache.state_of(request.version), self._compactions)
             return replace(reply, limits=self._limits)
         job, operator_id = self._open, request.subtask.operator_id
         operator = next((o for o in self._trigger.operators if o.operator_id == operator_id), None)
@@ -216,10 +216,15 @@ class Job:
         self._unanswered = pending, ack.subtask
         if ack.base_failure is not None:
             self._base_failed(pending, ack)
-        due, required, merge = self._base_requests.after_ack(ack, chain, self._parent.table)
-        keep_deltas = chain is not None and self._base_requests.merges_deltas(chain)
+        request = self._compactions.after_ack(ack, chain, self._parent.table)
+        keep_deltas = chain is not None and self._compactions.merges_deltas(chain)
         reply = AckReply(
-            Outcome.SUCCESS, ack.state_id, due, base_required=required, merge=merge, keep_deltas=keep_deltas
+            Outcome.SUCCESS,
+            ack.state_id,
+            request.is_full,
+            base_required=request.required,
+            merge=request.inputs,
+            keep_deltas=keep_deltas,
         )
         if not pending.is_complete or self._trigger.is_real_time:
             newest = self._checkpoint_cache.newest_own_version()

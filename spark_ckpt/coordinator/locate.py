@@ -5,19 +5,19 @@ from __future__ import annotations
 from spark_ckpt.checkpoint.chains import Chain, chain_of
 from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.load import CheckpointState
-from spark_ckpt.coordinator.bases import BaseRequests
-from spark_ckpt.coordinator.messages import Locate, LocatedSegment, LocateReply
+from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.format.state_ids import canonical_state_id
+from spark_ckpt.messages import Locate, LocatedSegment, LocateReply
 
 
-def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> LocateReply:
+def located(request: Locate, state: CheckpointState, compactions: CompactionRequests) -> LocateReply:
     """Reply to `locate` from a completed checkpoint of the requested version.
 
     Args:
         request: request of a store.
         state: completed checkpoint.
-        bases: base requests of the job.
+        compactions: requests for compactions of the job.
 
     Raises:
         StateIdMismatchError: the checkpoint has another state id than Spark asks for.
@@ -55,7 +55,7 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
         )
         for entry in chain.entries
     )
-    demand = bases.on_load(key, request.version, chain, state.table)
+    compaction = compactions.on_load(key, request.version, chain, state.table)
     return LocateReply(
         request.state_id or chain.state_id,  # as Spark writes it: commits of earlier releases lack the dashes
         state.record.id,
@@ -65,11 +65,11 @@ def located(request: Locate, state: CheckpointState, bases: BaseRequests) -> Loc
         store.state_format_version,
         chain.rows,
         segments,
-        demand.due,
-        demand.required,
-        demand.merge,
+        compaction.is_full,
+        compaction.required,
+        compaction.inputs,
         by_key_group=has_exact_rows(chain, state),
-        keep_deltas=bases.merges_deltas(chain),
+        keep_deltas=compactions.merges_deltas(chain),
     )
 
 

@@ -20,7 +20,6 @@ from spark_ckpt.completed import LOG, CheckpointRecord, ClaimRecord, CompletedCh
 from spark_ckpt.completed.process_claims import ProcessClaims
 from spark_ckpt.config import STORE, CheckpointConfig
 from spark_ckpt.coordinator.heartbeat import Heartbeat
-from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.coordinator.parallelism import check_parallelism
 from spark_ckpt.coordinator.taking_over import (
     await_commit,
@@ -39,6 +38,7 @@ from spark_ckpt.location.listing import checkpoint_directories, scan
 from spark_ckpt.location.open_store import make_store
 from spark_ckpt.location.orphans import check_no_links
 from spark_ckpt.location.savepoint import is_savepoint
+from spark_ckpt.messages import Trigger
 from spark_ckpt.operations.errors import ImportUnfinishedError
 from spark_ckpt.operations.import_marker import read_marker
 from spark_ckpt.operations.rollback import move_to_rollback_dir

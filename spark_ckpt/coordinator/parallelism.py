@@ -5,8 +5,8 @@ from __future__ import annotations
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.config import MAX_PARALLELISM, CheckpointConfig
 from spark_ckpt.coordinator.errors import ParallelismChangedError
-from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.messages import Trigger
 
 
 def check_parallelism(trigger: Trigger, parent: CheckpointState, config: CheckpointConfig) -> None:

@@ -15,8 +15,8 @@ from spark_ckpt.coordinator.attempts import (
     is_resubmission,
 )
 from spark_ckpt.coordinator.failures import FailureReason
-from spark_ckpt.coordinator.messages import Ack, Decline, Operator, Outcome, Task, TaskFailed
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.messages import Ack, Decline, Operator, Outcome, Task, TaskFailed
 
 _MOST_NAMED = 8
 

@@ -10,11 +10,11 @@ from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.statistics import CheckpointStats
 from spark_ckpt.coordinator import reports
 from spark_ckpt.coordinator.failures import Abort
-from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.coordinator.open_job import Environment, OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.reports import Report, Run
 from spark_ckpt.location.savepoint_notes import SavepointNotes
+from spark_ckpt.messages import Trigger
 
 _log = logging.getLogger(__name__)
 

@@ -14,12 +14,12 @@ from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskSta
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord
 from spark_ckpt.config import values_in_force
 from spark_ckpt.coordinator.failures import Abort
-from spark_ckpt.coordinator.messages import Ack, Operator, Trigger
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_failed, stats_of_subtasks
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.location.savepoint_notes import SavepointNote
+from spark_ckpt.messages import Ack, Operator, Trigger
 from spark_ckpt.redaction import redacted
 
 Report: TypeAlias = dict[str, Any]

@@ -14,8 +14,8 @@ from spark_ckpt.completed import ClaimRecord, CompletedCheckpointStore, Record
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.errors import BatchCommittedError
-from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.coordinator.parallelism import check_parallelism
+from spark_ckpt.messages import Trigger
 from spark_ckpt.operations.driver_liveness import Holder, hold_of
 from spark_ckpt.storage import Request, Storage
 

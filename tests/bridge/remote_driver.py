@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from spark_ckpt.coordinator.messages import Ack
 from spark_ckpt.format.key_groups import factors
+from spark_ckpt.messages import Ack
 from tests.bridge import wire
 from tests.bridge.side_process import SideProcess
 from tests.support.driver import Driver

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JJavaError
 
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.completed.records import ClaimRecord, decode_record
-from spark_ckpt.coordinator.messages import Decline, EndOffsets
+from spark_ckpt.messages import Decline, EndOffsets
 from tests.bridge import wire
 from tests.bridge.remote_driver import RemoteDriver
 from tests.support.hdfs import Hdfs, from_jvm

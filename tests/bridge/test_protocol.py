@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from spark_ckpt.bridge import protocol
 from spark_ckpt.bridge.protocol import SCHEMA, Message
 from spark_ckpt.checkpoint.chains import ChainEntry
-from spark_ckpt.coordinator.merges import digest_of
-from spark_ckpt.coordinator.messages import (
+from spark_ckpt.compaction.merges import digest_of
+from spark_ckpt.errors import ProtocolError
+from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
+from spark_ckpt.messages import (
     Ack,
     AckReply,
     BaseSnapshot,
@@ -32,8 +34,6 @@ from spark_ckpt.coordinator.messages import (
     Task,
     Trigger,
 )
-from spark_ckpt.errors import ProtocolError
-from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
 from tests.bridge import wire
 
 messages = st.builds(

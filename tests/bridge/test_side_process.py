@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import spark_ckpt
-from spark_ckpt.coordinator.messages import Decline
 from spark_ckpt.format.segments import decode_block
+from spark_ckpt.messages import Decline
 from tests.bridge import wire
 from tests.bridge.remote_driver import RemoteDriver, run_batch
 from tests.bridge.side_process import MODULE, SideProcess

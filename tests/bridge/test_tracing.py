@@ -22,8 +22,8 @@ from spark_ckpt.bridge.settings_check import check_settings
 from spark_ckpt.bridge.tracing import MOST_SUBTASKS, Spans
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import TRACING
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.errors import SettingError
+from spark_ckpt.messages import Operator
 from tests.bridge import wire
 from tests.bridge.remote_driver import RemoteDriver, run_batch
 from tests.bridge.side_process import SideProcess

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_ckpt.coordinator.messages import Ack, Decline, EndOffsets, Segment, Task, Trigger, Unreadable
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Ack, Decline, EndOffsets, Segment, Task, Trigger, Unreadable
 
 Request = tuple[str, dict[str, Any], bytes, bytes]
 

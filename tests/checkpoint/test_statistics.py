@@ -17,11 +17,11 @@ from spark_ckpt.checkpoint.statistics_state import (
     subtasks_of,
 )
 from spark_ckpt.coordinator.failures import Abort, FailureReason
-from spark_ckpt.coordinator.messages import Ack, Operator, Segment, Task
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_completed, stats_of_failed, stats_of_subtasks
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Ack, Operator, Segment, Task
 from spark_ckpt.metadata import CheckpointMetadata, MasterState, load
 from spark_ckpt.storage import LocalStorage
 from tests.support.driver import Driver, faulty_environment

@@ -6,9 +6,9 @@ import uuid
 
 import numpy as np
 
-from spark_ckpt.coordinator.messages import Ack, Operator, Segment, Task, TaskFailed
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Ack, Operator, Segment, Task, TaskFailed
 
 JOIN = Operator(0, "symmetricHashJoin", ("left", "right"), 2)
 LIMIT = Operator(1, "globalLimit", ("default",), 1)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from spark_ckpt.coordinator.attempts import CompletedAttempts
-from spark_ckpt.coordinator.messages import Outcome
+from spark_ckpt.messages import Outcome
 from tests.coordinator.pending_checkpoint import NOW, ack, failure, pending
 
 

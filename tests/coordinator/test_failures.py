@@ -14,10 +14,10 @@ from spark_ckpt.completed import JobStatus
 from spark_ckpt.completed.errors import FencedError, UnknownOutcomeError
 from spark_ckpt.coordinator.errors import TooManyFailuresError
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack, AckReply, Operator, Outcome, TaskFailed
 from spark_ckpt.errors import CheckpointError, SparkCkptError, StorageError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
+from spark_ckpt.messages import Ack, AckReply, Operator, Outcome, TaskFailed
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.driver import Driver, check_rows, faulty_environment, load, located, make_segment, restore

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.completed import JobStatus
-from spark_ckpt.coordinator.messages import Ack, Outcome, TaskFailed
 from spark_ckpt.errors import CheckpointError, ProtocolError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
+from spark_ckpt.messages import Ack, Outcome, TaskFailed
 from spark_ckpt.storage import LocalStorage
 from tests.support.driver import Driver, check_rows, faulty_environment, located, make_segment
 from tests.support.invariants import assert_invariants

@@ -10,7 +10,7 @@ import pytest
 
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.completed import JobStatus
-from spark_ckpt.coordinator.messages import Operator, TaskFailed
+from spark_ckpt.messages import Operator, TaskFailed
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
 from tests.support.driver import Changes, Driver, faulty_environment, located

@@ -13,10 +13,10 @@ from spark_ckpt.completed import JobStatus
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.coordinator.errors import TooManyFailuresError
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack, Decline, Event, Notification, Outcome
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.location.listing import scan
+from spark_ckpt.messages import Ack, Decline, Event, Notification, Outcome
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.clocks import NoClock

@@ -18,12 +18,12 @@ from spark_ckpt.completed import FilesystemCompletedCheckpointStore, JobStatus
 from spark_ckpt.completed.base import CLAIMS_KEPT
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.coordinator.errors import BatchCommittedError, ParallelismChangedError
-from spark_ckpt.coordinator.messages import Operator, Outcome
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.errors import DamagedCheckpointError, SettingError
 from spark_ckpt.format.key_groups import ParallelismError
 from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.location.errors import ForeignStateError, LinkedStateError
+from spark_ckpt.messages import Operator, Outcome
 from spark_ckpt.storage import LocalStorage
 from spark_ckpt.storage.errors import UnsupportedSchemeError
 from tests.completed.records import owner

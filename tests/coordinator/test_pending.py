@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from spark_ckpt.coordinator.messages import Ack, Operator, Outcome
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Ack, Operator, Outcome
 from tests.coordinator.pending_checkpoint import NOW, ack, failure, pending
 
 

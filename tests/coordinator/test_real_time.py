@@ -12,7 +12,7 @@ from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.coordinator.errors import RealTimeBatchIncompleteError, TooManyFailuresError
-from spark_ckpt.coordinator.messages import Event, Notification, Outcome, TaskFailed
+from spark_ckpt.messages import Event, Notification, Outcome, TaskFailed
 from spark_ckpt.metadata import loads
 from spark_ckpt.spark_files.errors import SparkLogFormatError
 from spark_ckpt.spark_files.source_positions import KafkaPosition

@@ -16,11 +16,11 @@ from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.config import SETTINGS
 from spark_ckpt.coordinator import reports
 from spark_ckpt.coordinator.failures import Abort, FailureReason
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.reports import LONGEST_CAUSE, MOST_SUBTASKS, Run
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.savepoint_notes import SavepointNote, SavepointNotes, write_note
+from spark_ckpt.messages import Operator
 from spark_ckpt.storage.local import LocalStorage
 from tests.coordinator import pending_checkpoint as sample
 from tests.support.cleaner import ImmediateCleaner

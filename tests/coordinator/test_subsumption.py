@@ -8,8 +8,8 @@ import pytest
 
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.completed.errors import FencedError
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.messages import Operator
 from spark_ckpt.storage import LocalStorage, resolve
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.driver import Driver, faulty_environment

@@ -17,8 +17,8 @@ import pyarrow as pa
 from spark_ckpt.bridge.log import RecordFormatter
 from spark_ckpt.bridge.protocol import SCHEMA, Message, from_batch, to_batch
 from spark_ckpt.bridge.server import Server
-from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.messages import Trigger
 from spark_ckpt.storage import resolve
 from tests.faults.injection import Injector, StruckStorage
 from tests.faults.relay import Passed, Relay

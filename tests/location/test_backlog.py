@@ -10,9 +10,9 @@ import pytest
 
 from spark_ckpt.completed import ClaimRecord, JobStatus, encode_record
 from spark_ckpt.completed.base import CLAIMS_KEPT
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.errors import StorageError
+from spark_ckpt.messages import Operator
 from spark_ckpt.storage import FileInfo, LocalStorage
 from tests.completed.records import owner
 from tests.support.cleaner import ImmediateCleaner

@@ -13,10 +13,10 @@ import pytest
 
 from spark_ckpt.checkpoint.compose import decompose, operator_id_of
 from spark_ckpt.completed.errors import DamagedRecordError
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.errors import DamagedCheckpointError, StorageError
 from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD
+from spark_ckpt.messages import Operator
 from spark_ckpt.metadata import METADATA_FILE_NAME, load, relative_paths
 from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.errors import NotCommittedError, SubsumedDuringCopyError, TargetNotEmptyError

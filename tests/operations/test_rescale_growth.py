@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.completed import JobStatus
-from spark_ckpt.coordinator.messages import Operator
+from spark_ckpt.messages import Operator
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.spark_files.entries import CommitEntry
 from spark_ckpt.spark_files.logs import SparkLog

@@ -14,9 +14,9 @@ import pytest
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed.errors import FencedError
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.location.errors import CheckpointNotFoundError
+from spark_ckpt.messages import Operator
 from spark_ckpt.operations.driver_liveness import open_store
 from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
 from spark_ckpt.operations.rollback import Rollback, roll_back

@@ -13,10 +13,10 @@ from spark_ckpt.completed import ClaimRecord
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import NO_VERSION, Event, Notification, Unreadable
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import list_completed
+from spark_ckpt.messages import NO_VERSION, Event, Notification, Unreadable
 from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.rollback_fence import GRACE_SECONDS

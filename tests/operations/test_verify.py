@@ -12,10 +12,10 @@ import google_crc32c
 import pytest
 
 from spark_ckpt.completed import CheckpointRecord, RecordFiles, decode_record, encode_record
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.errors import DamagedCheckpointError, StorageError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError
+from spark_ckpt.messages import Operator
 from spark_ckpt.operations.savepoint import take_savepoint
 from spark_ckpt.operations.verify import Verification, verify
 from spark_ckpt.storage import FileInfo, LocalStorage

@@ -12,9 +12,9 @@ from pathlib import Path
 from unittest.mock import patch
 
 from spark_ckpt.completed import CheckpointRecord, JobStatus, RecordFiles
-from spark_ckpt.coordinator.messages import Operator, Segment
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
+from spark_ckpt.messages import Operator, Segment
 from spark_ckpt.storage import LocalStorage
 from tests.power.disks import Disk, Tree, prefixes, trees
 from tests.power.recorder import Recorder

@@ -16,7 +16,11 @@ from spark_ckpt.clock import Clock
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator.errors import JobNotOpenError
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import (
+from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.location.cleaner import Cleaner
+from spark_ckpt.messages import (
     Ack,
     AckReply,
     Close,
@@ -31,10 +35,6 @@ from spark_ckpt.coordinator.messages import (
     Trigger,
     Unreadable,
 )
-from spark_ckpt.coordinator.open_job import Environment
-from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.location.cleaner import Cleaner
 from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.storage import Storage
 from tests.simulation.scheduler import Group, Mailbox, Promise

@@ -8,19 +8,19 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from spark_ckpt.checkpoint import tiers
 from spark_ckpt.checkpoint.batch import SPARK_OFFSETS
 from spark_ckpt.checkpoint.chains import Chain, all_entries
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
-from spark_ckpt.checkpoint.policy import chain_bound, rewrite_cycle
+from spark_ckpt.compaction import tiers
+from spark_ckpt.compaction.policy import chain_bound, rewrite_cycle
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, decode_record, encode_record
 from spark_ckpt.completed.void import without_void_records
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.messages import Ack, Event, Notification
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.location.listing import _read_metadata as read_directory
 from spark_ckpt.location.listing import scan
+from spark_ckpt.messages import Ack, Event, Notification
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks
 from tests.simulation.decoder_cache import read_block, read_metadata

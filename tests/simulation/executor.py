@@ -12,8 +12,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from spark_ckpt.checkpoint.chains import ChainEntry
-from spark_ckpt.coordinator.merges import digest_of
-from spark_ckpt.coordinator.messages import (
+from spark_ckpt.compaction.merges import digest_of
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segments import Block, SegmentKind
+from spark_ckpt.messages import (
     Ack,
     BaseSnapshot,
     Decline,
@@ -29,9 +32,6 @@ from spark_ckpt.coordinator.messages import (
     Trigger,
     Unreadable,
 )
-from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.segments import Block, SegmentKind
 from tests.simulation.decoder_cache import read_block
 from tests.simulation.group_commit import GroupCommit
 from tests.simulation.model import Changes, Rows, applied

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from spark_ckpt.coordinator.messages import Segment
+from spark_ckpt.messages import Segment
 
 if TYPE_CHECKING:
     from tests.simulation.executor import Executor

@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.format.key_groups import factors, owned_ranges
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Operator
 from tests.support.driver import apply
 
 Rows: TypeAlias = dict[int, dict[bytes, bytes]]

@@ -11,13 +11,15 @@ from unittest.mock import patch
 import numpy as np
 
 from spark_ckpt.checkpoint.chains import Chain, Run
-from spark_ckpt.coordinator import adoption, finalize
+from spark_ckpt.compaction import adoption
+from spark_ckpt.compaction.request import CompactionRequest
+from spark_ckpt.compaction.requests import CompactionRequests
+from spark_ckpt.compaction.state_ids import StateIds
+from spark_ckpt.coordinator import finalize
 from spark_ckpt.coordinator.attempts import Decision, TaskKey
-from spark_ckpt.coordinator.bases import BaseDemand, BaseRequests
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack, AckReply, Outcome, Segment, Task, TaskFailed
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.coordinator.state_ids import StateIds
+from spark_ckpt.messages import Ack, AckReply, Outcome, Segment, Task, TaskFailed
 from tests.simulation.mutation import (
     NOT_THERE,
     WRONG_STATE,
@@ -159,7 +161,7 @@ ACKS: dict[str, Mutation] = {
     ),
     "merged deltas replace others": Mutation(_merges_reach_too_far, f"rows are recorded|{WRONG_STATE}", MERGING),
     "no base in runs of one batch": Mutation(
-        replaced(BaseRequests, "on_load", lambda *_: BaseDemand()), "a chain has", ONE_BATCH
+        replaced(CompactionRequests, "on_load", lambda *_: CompactionRequest()), "a chain has", ONE_BATCH
     ),
 }
 """Mistakes, by name."""

@@ -9,16 +9,17 @@ from unittest.mock import patch
 
 from spark_ckpt.checkpoint import publish
 from spark_ckpt.checkpoint.registry import SharedStateRegistry
+from spark_ckpt.compaction import requests
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.completed.base import RecordStore
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore as Log
-from spark_ckpt.coordinator import bases, finalize, subsumption
+from spark_ckpt.coordinator import finalize, subsumption
 from spark_ckpt.coordinator.completion import Completion
 from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack
 from spark_ckpt.location import orphans
 from spark_ckpt.location.orphans import select_orphans
+from spark_ckpt.messages import Ack
 from spark_ckpt.operations import gc
 from tests.simulation.mutation import (
     DELETED,
@@ -147,7 +148,7 @@ DELETING: dict[str, Mutation] = {
         replaced(gc, "_newest_ms", _by_the_clock_of_drivers), f"{DELETED}|{INCOMPLETE}", GARBAGE_AND_CLOCKS
     ),
     "files kept for idle partitions": Mutation(
-        replaced(bases, "is_rewrite_due", lambda wasted, size: False), "is kept since version", IDLE
+        replaced(requests, "is_rewrite_due", lambda wasted, size: False), "is kept since version", IDLE
     ),
 }
 """Mistakes, by name."""

@@ -11,9 +11,9 @@ from spark_ckpt.checkpoint import publish
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore as Log
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack, AckReply, Event, Outcome
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.messages import Ack, AckReply, Event, Outcome
 from tests.simulation.mutation import (
     INCOMPLETE,
     NOT_THERE,

@@ -9,7 +9,7 @@ from unittest.mock import patch
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.coordinator import open_job
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import Ack, AckReply, EndOffsets, EndOffsetsReply, Trigger
+from spark_ckpt.messages import Ack, AckReply, EndOffsets, EndOffsetsReply, Trigger
 from tests.simulation.faults import Faults
 from tests.simulation.mutation import NOT_THERE, Mutation, answered_first
 from tests.simulation.profile import Profile

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.format.key_groups import MAX_PARALLELISM_LIMIT
+from spark_ckpt.messages import Operator
 from tests.simulation.damages import DAMAGE
 from tests.simulation.faults import Faults
 from tests.simulation.model import Query

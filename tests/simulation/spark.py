@@ -11,9 +11,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from spark_ckpt.checkpoint.batch import Source
-from spark_ckpt.coordinator.messages import Close, EndOffsets, Notification, TaskFailed, Trigger
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Close, EndOffsets, Notification, TaskFailed, Trigger
 from tests.simulation.bridge import Bridge, BridgeError
 from tests.simulation.clocks import MachineClock
 from tests.simulation.executor import Executor

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spark_ckpt.coordinator.messages import Operator, Task, TaskFailed, Trigger
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Operator, Task, TaskFailed, Trigger
 from tests.simulation.bridge import BridgeError
 from tests.simulation.executor import Denied, Executor, TaskError
 from tests.simulation.scheduler import Group, Mailbox

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
-from spark_ckpt.checkpoint import policy, tiers
 from spark_ckpt.clock import Clock
+from spark_ckpt.compaction import policy, tiers
 from spark_ckpt.completed import ClaimRecord
 from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession

@@ -11,7 +11,13 @@ from pathlib import Path
 from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.clock import Clock
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.coordinator.messages import (
+from spark_ckpt.coordinator.open_job import Environment
+from spark_ckpt.coordinator.reports import Report
+from spark_ckpt.format.key_groups import owned_ranges
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segments import Section, SegmentKind, decode_block
+from spark_ckpt.location.cleaner import Cleaner
+from spark_ckpt.messages import (
     Ack,
     AckReply,
     BaseSnapshot,
@@ -24,12 +30,6 @@ from spark_ckpt.coordinator.messages import (
     Task,
     Trigger,
 )
-from spark_ckpt.coordinator.open_job import Environment
-from spark_ckpt.coordinator.reports import Report
-from spark_ckpt.format.key_groups import owned_ranges
-from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.segments import Section, SegmentKind, decode_block
-from spark_ckpt.location.cleaner import Cleaner
 from spark_ckpt.storage import Storage
 from tests.support.cleaner import ImmediateCleaner
 from tests.support.clocks import NoClock

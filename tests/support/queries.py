@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
-from spark_ckpt.coordinator.messages import Operator
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.messages import Operator
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.support.driver import Driver, Rows, faulty_environment, load
 from tests.support.locations import LocationBuilder

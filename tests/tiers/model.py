@@ -16,13 +16,14 @@ from functools import cache
 import numpy as np
 
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.compaction.adoption import adoptable
+from spark_ckpt.compaction.merges import digest_of
+from spark_ckpt.compaction.request import CompactionRequest
+from spark_ckpt.compaction.requests import CompactionRequests
+from spark_ckpt.compaction.state_ids import StateIds
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.adoption import adoptable
-from spark_ckpt.coordinator.bases import BaseDemand, BaseRequests
-from spark_ckpt.coordinator.merges import digest_of
-from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, InProgress, MergedDeltas, Segment, Task
-from spark_ckpt.coordinator.state_ids import StateIds
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.messages import Ack, BaseSnapshot, InProgress, MergedDeltas, Segment, Task
 
 ROW_BYTES = 16 + 40
 """Bytes of a key and its value."""
@@ -203,13 +204,13 @@ class World:
     table: ChainTable = field(init=False)
     version: int = field(init=False, default=1)
     _size: Callable[[int], int] = field(init=False)
-    _requests: BaseRequests = field(init=False)
+    _requests: CompactionRequests = field(init=False)
     _ids: StateIds = field(init=False, default_factory=StateIds)
     _steps: dict[int, list[_Step]] = field(init=False, default_factory=dict)
     _named: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self._size, self._requests = self.workload.sizes(), BaseRequests(self.config)
+        self._size, self._requests = self.workload.sizes(), CompactionRequests(self.config)
         base = [self._in_own_file(True, 1, self.workload.base_bytes) for _ in range(self.workload.partitions)]
         self.table = {STORE: [Chain(_state_id(1), self.workload.keys, (entry,)) for entry in base]}
         self._complete()
@@ -237,8 +238,8 @@ class World:
             ack, ignored = adoptable(sent, chain, self._ids)
             figures.ignored += len(ignored)
             figures.written += sum(segment.size for _, _, segment in ignored)
-            demand = self._requests.after_ack(ack, chain, self.table)
-            self._obey(partition, demand, figures)
+            request = self._requests.after_ack(ack, chain, self.table)
+            self._follow(partition, request, figures)
             delta = self._entry(False, version, size)
             brought = [delta]
             base = merged = None
@@ -300,33 +301,33 @@ class World:
                 step.left -= share
             budget -= share * len(unfinished)
 
-    def _obey(self, partition: int, demand: BaseDemand, figures: Figures) -> None:
+    def _follow(self, partition: int, request: CompactionRequest, figures: Figures) -> None:
         steps = self._steps[partition]
-        if demand.required:
+        if request.required:
             figures.waits += 1
             for step in steps:
                 if not step.merge:  # the task of the next batch waits for it
                     step.arrives, step.left, step.fails = self.version + 1, 0, False
-        if demand.due and any(not step.merge for step in steps):
+        if request.is_full and any(not step.merge for step in steps):
             return
-        if demand.merge:
-            assert all(step.covers.version < demand.merge[0].first_version for step in steps)
-        elif not demand.due:
+        if request.inputs:
+            assert all(step.covers.version < request.inputs[0].first_version for step in steps)
+        elif not request.is_full:
             return
         failures, rng = self.failures, self.rng
         wait = failures.stalled if rng.random() < failures.stall else rng.randint(1, failures.wait)
-        if demand.required:
+        if request.required:
             wait = 1
         elif rng.random() < failures.lost:
             return  # another executor loads the partition, and the request is repeated
-        size = sum(entry.size for entry in demand.merge) or self.workload.base_bytes * (not demand.required)
-        fails = rng.random() < failures.failed and not demand.required
+        size = sum(entry.size for entry in request.inputs) or self.workload.base_bytes * (not request.required)
+        fails = rng.random() < failures.failed and not request.required
         covers = InProgress(0, self.version - 1)
-        if demand.merge:
-            covers = InProgress(demand.merge[0].first_version, demand.merge[-1].version)
+        if request.inputs:
+            covers = InProgress(request.inputs[0].first_version, request.inputs[-1].version)
         else:
             steps.clear()  # the base has the changes of all merges
-        steps.append(_Step(self.version + wait, size, covers, _state_id(covers.version), demand.merge, fails))
+        steps.append(_Step(self.version + wait, size, covers, _state_id(covers.version), request.inputs, fails))
 
     # ---- files -------------------------------------------------------------------------------------------------------
 

@@ -7,10 +7,10 @@ from unittest.mock import patch
 
 import pytest
 
-from spark_ckpt.checkpoint import tiers
-from spark_ckpt.checkpoint.policy import chain_bound
+from spark_ckpt.compaction import tiers
+from spark_ckpt.compaction.policy import chain_bound
+from spark_ckpt.compaction.state_ids import StateIds
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.state_ids import StateIds
 from tests.tiers.model import Failures, Figures, Workload, World, uniform, zipf
 
 CHANGES = 10_000

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from spark_ckpt.checkpoint.policy import chain_bound
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus
+from spark_ckpt.compaction.policy import chain_bound
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.figures import count, human_duration, human_size, iso_time
 from spark_ckpt.operations.advice import Step

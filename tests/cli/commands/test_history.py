@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.coordinator.messages import Decline, Task
+from spark_ckpt.messages import Decline, Task
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
 from tests.support.cli import run

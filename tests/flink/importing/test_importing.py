@@ -15,7 +15,6 @@ from spark_ckpt import metadata as m
 from spark_ckpt import read_state
 from spark_ckpt.completed import FilesystemCompletedCheckpointStore
 from spark_ckpt.coordinator import open_job
-from spark_ckpt.coordinator.messages import Trigger
 from spark_ckpt.flink.export.model import FlinkOperator, FlinkState, StateKind
 from spark_ckpt.flink.export.writer import write_savepoint
 from spark_ckpt.flink.importing import checking, import_flink_savepoint, rows, spill
@@ -31,6 +30,7 @@ from spark_ckpt.flink.streams.types.composites import TupleSerializer
 from spark_ckpt.flink.streams.types.primitives import DOUBLE, FLOAT, LONG
 from spark_ckpt.flink.tables.types import arrow_type
 from spark_ckpt.format.segments import Section
+from spark_ckpt.messages import Trigger
 from spark_ckpt.operations.doctor import examine
 from spark_ckpt.operations.errors import ImportUnfinishedError
 from spark_ckpt.operations.import_marker import read_marker

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.completed import FilesystemCompletedCheckpointStore, Owner, RecordFiles
-from spark_ckpt.coordinator.messages import Decline, Task
 from spark_ckpt.errors import UnsupportedFormatError
 from spark_ckpt.jars import SUPPORTED_SPARK
+from spark_ckpt.messages import Decline, Task
 from spark_ckpt.operations.advice import Advice, Step
 from spark_ckpt.operations.doctor import Finding, Report, Status, Verdict
 from spark_ckpt.operations.doctor.evidence import Evidence

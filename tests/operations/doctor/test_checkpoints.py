@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.completed import Owner
-from spark_ckpt.coordinator.messages import Decline, Task
+from spark_ckpt.messages import Decline, Task
 from spark_ckpt.operations.doctor import Status
 from spark_ckpt.storage import LocalStorage
 from tests.operations.doctor.examined import ALIVE, ENDED, LAST_MS, examined, location, only

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from spark_ckpt.coordinator.messages import Ack, InProgress, Segment, Task
-from spark_ckpt.coordinator.state_ids import MOST_HELD, RECENT_VERSIONS, StateIds
+from spark_ckpt.compaction.state_ids import MOST_HELD, RECENT_VERSIONS, StateIds
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.messages import Ack, InProgress, Segment, Task
 
 STORE = StoreKey(0, "default")
 KEY, OTHER = SubtaskKey(0, "default", 0), SubtaskKey(0, "default", 1)

@@ -10,12 +10,14 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from spark_ckpt.checkpoint import tiers
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
-from spark_ckpt.checkpoint.policy import most_deltas
+from spark_ckpt.compaction import tiers
+from spark_ckpt.compaction.plan import MOST_IN_PROGRESS
+from spark_ckpt.compaction.policy import most_deltas
+from spark_ckpt.compaction.request import NO_REQUEST, REQUIRED, CompactionRequest
+from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.bases import MOST_IN_PROGRESS, BaseDemand, BaseRequests
-from spark_ckpt.coordinator.messages import (
+from spark_ckpt.messages import (
     Ack,
     AckReply,
     BaseSnapshot,
@@ -26,8 +28,8 @@ from spark_ckpt.coordinator.messages import (
     Task,
 )
 from spark_ckpt.storage import LocalStorage
-from tests.coordinator.merging_driver import KEY, OTHER, chain_at, merged
-from tests.coordinator.merging_driver import driver_at as driver_of_merges
+from tests.compaction.merging_driver import KEY, OTHER, chain_at, merged
+from tests.compaction.merging_driver import driver_at as driver_of_merges
 from tests.support.driver import Driver, check_rows, load
 from tests.support.invariants import assert_invariants
 
@@ -46,8 +48,8 @@ def chain(deltas: int, *, base: int = 1000 * MIB) -> Chain:
 
 
 def asked(
-    requests: BaseRequests, deltas: int, *busy: InProgress, base: int = 1000 * MIB, **brought: object
-) -> BaseDemand:
+    requests: CompactionRequests, deltas: int, *busy: InProgress, base: int = 1000 * MIB, **brought: object
+) -> CompactionRequest:
     """Reply to the ack that follows a chain with so many deltas."""
     following = deltas + 2
     ack = Ack("", KEY, following - 1, following, "", Task(0, 0, 0, 0), 0, replace(NOTHING, size=MIB), in_progress=busy)
@@ -56,51 +58,51 @@ def asked(
     return requests.after_ack(ack, chain(deltas, base=base), {})
 
 
-def all_asked(deltas: int, *busy: InProgress, base: int = 1000 * MIB) -> list[BaseDemand]:
+def all_asked(deltas: int, *busy: InProgress, base: int = 1000 * MIB) -> list[CompactionRequest]:
     """Replies in each batch of a cycle."""
-    requests = BaseRequests(CheckpointConfig())
+    requests = CompactionRequests(CheckpointConfig())
     return [asked(requests, count, *busy, base=base) for count in range(deltas, deltas + 16)]
 
 
 def test_a_merge_beside_a_base_has_only_deltas_above_the_version_of_the_base() -> None:
-    demands = [demand for demand in all_asked(16, InProgress(0, 12)) if demand.merge]
-    assert demands
-    assert all(demand.merge[0].first_version > 12 for demand in demands)
-    assert not any(demand.due for demand in all_asked(16, InProgress(0, 12)))
+    asked_for = [request for request in all_asked(16, InProgress(0, 12)) if request.inputs]
+    assert asked_for
+    assert all(request.inputs[0].first_version > 12 for request in asked_for)
+    assert not any(request.is_full for request in all_asked(16, InProgress(0, 12)))
 
 
 def test_a_merge_beside_merges_is_above_all_of_them() -> None:
-    demands = [demand for demand in all_asked(20, InProgress(2, 9), InProgress(12, 14)) if demand.merge]
-    assert demands
-    assert all(demand.merge[0].first_version > 14 for demand in demands)
+    asked_for = [request for request in all_asked(20, InProgress(2, 9), InProgress(12, 14)) if request.inputs]
+    assert asked_for
+    assert all(request.inputs[0].first_version > 14 for request in asked_for)
 
 
 def test_a_store_has_a_bounded_number_of_merges_in_progress() -> None:
     busy = [InProgress(2 * n, 2 * n + 1) for n in range(1, MOST_IN_PROGRESS + 1)]
-    assert any(demand.merge for demand in all_asked(30, *busy[1:]))
-    assert not any(demand.merge for demand in all_asked(30, *busy))
+    assert any(request.inputs for request in all_asked(30, *busy[1:]))
+    assert not any(request.inputs for request in all_asked(30, *busy))
 
 
 def test_what_an_ack_brings_is_not_merged_again_before_its_chain_has_it() -> None:
-    requests = BaseRequests(CheckpointConfig())
+    requests = CompactionRequests(CheckpointConfig())
     for deltas in range(16, 32):
-        demand = asked(requests, deltas, merged=MergedDeltas(NOTHING, 2, 10, ""))
-        assert not demand.due
-        assert not demand.merge or demand.merge[0].first_version > 10
+        request = asked(requests, deltas, merged=MergedDeltas(NOTHING, 2, 10, ""))
+        assert not request.is_full
+        assert not request.inputs or request.inputs[0].first_version > 10
 
 
 def test_a_base_waits_for_the_merges_below_it_and_no_merge_but_of_a_long_chain_delays_it() -> None:
-    requests = BaseRequests(CheckpointConfig())
-    assert asked(requests, 10, base=MIB).due
+    requests = CompactionRequests(CheckpointConfig())
+    assert asked(requests, 10, base=MIB).is_full
     for deltas in range(4, 15):
-        assert asked(BaseRequests(CheckpointConfig()), deltas, InProgress(2, 3), base=MIB) == BaseDemand()
-    assert asked(BaseRequests(CheckpointConfig()), 20, InProgress(2, 3), base=MIB).merge
+        assert asked(CompactionRequests(CheckpointConfig()), deltas, InProgress(2, 3), base=MIB) == NO_REQUEST
+    assert asked(CompactionRequests(CheckpointConfig()), 20, InProgress(2, 3), base=MIB).inputs
 
 
 def test_a_required_base_is_required_although_it_is_in_progress() -> None:
     bound = tiers.chain_bound(2 * CheckpointConfig().max_deltas)
-    assert asked(BaseRequests(CheckpointConfig()), bound, InProgress(0, 3)) == BaseDemand(due=True, required=True)
-    assert not asked(BaseRequests(CheckpointConfig()), bound - 2, InProgress(0, 3)).required
+    assert asked(CompactionRequests(CheckpointConfig()), bound, InProgress(0, 3)) == REQUIRED
+    assert not asked(CompactionRequests(CheckpointConfig()), bound - 2, InProgress(0, 3)).required
 
 
 def test_chains_of_very_many_subtasks_are_shorter_so_that_metadata_holds_all_of_them() -> None:
@@ -111,15 +113,15 @@ def test_chains_of_very_many_subtasks_are_shorter_so_that_metadata_holds_all_of_
         following = deltas + 2
         ack = Ack("", KEY, following - 1, following, "", Task(0, 0, 0, 0), 0, replace(NOTHING, size=MIB))
         table = {KEY.of_operator: [chain(deltas)] * subtasks}
-        demand = BaseRequests(CheckpointConfig()).after_ack(ack, table[KEY.of_operator][0], table)
-        assert demand.required == (deltas == bound - 1)
+        request = CompactionRequests(CheckpointConfig()).after_ack(ack, table[KEY.of_operator][0], table)
+        assert request.required == (deltas == bound - 1)
 
 
 def test_a_failed_merge_is_not_asked_for_again_at_once_although_a_base_is_in_progress() -> None:
-    requests = BaseRequests(CheckpointConfig())
-    assert asked(requests, 20, InProgress(0, 10)).merge
-    assert asked(requests, 21, InProgress(0, 10), base_failure="no space") == BaseDemand()
-    later = [asked(requests, deltas, InProgress(0, 10)).merge for deltas in range(22, 26)]
+    requests = CompactionRequests(CheckpointConfig())
+    assert asked(requests, 20, InProgress(0, 10)).inputs
+    assert asked(requests, 21, InProgress(0, 10), base_failure="no space") == NO_REQUEST
+    later = [asked(requests, deltas, InProgress(0, 10)).inputs for deltas in range(22, 26)]
     assert any(later)
 
 
@@ -229,5 +231,5 @@ def test_a_store_that_loads_again_is_asked_without_regard_to_what_was_in_progres
         batch(driver, version, busy=(InProgress(0, version - 1),))
     assert not batch(driver, 12, busy=(InProgress(0, 11),)).merge
     driver = restarted(tmp_path, 12)
-    demands = [batch(driver, version).merge for version in range(13, 19)]
-    assert any(deltas and deltas[0].first_version <= 11 for deltas in demands)
+    asked_for = [batch(driver, version).merge for version in range(13, 19)]
+    assert any(deltas and deltas[0].first_version <= 11 for deltas in asked_for)

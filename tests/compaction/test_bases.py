@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.checkpoint.chains import ChainEntry, all_entries
-from spark_ckpt.checkpoint.policy import SMALL_BYTES, chain_bound
+from spark_ckpt.compaction.policy import SMALL_BYTES, chain_bound
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.messages import BaseSnapshot, InProgress, LocateReply, Operator, Outcome
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
+from spark_ckpt.messages import BaseSnapshot, InProgress, LocateReply, Operator, Outcome
 from spark_ckpt.storage import LocalStorage
 from tests.support.driver import Driver, check_rows, faulty_environment, load, located, make_segment, restore
 from tests.support.invariants import assert_invariants

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from spark_ckpt.checkpoint.chains import Chain
-from spark_ckpt.coordinator.merges import useless
-from spark_ckpt.coordinator.messages import Ack, BaseSnapshot, Segment
-from spark_ckpt.coordinator.state_ids import StateIds
+from spark_ckpt.compaction.merges import useless
+from spark_ckpt.compaction.state_ids import StateIds
+from spark_ckpt.messages import Ack, BaseSnapshot, Segment
 
 
 class Ignored(NamedTuple):

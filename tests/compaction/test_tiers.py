@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_ckpt.checkpoint import tiers
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, Run
+from spark_ckpt.compaction import tiers
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.keys import PartitionFilter
 

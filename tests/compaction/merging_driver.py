@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, chain_of
-from spark_ckpt.coordinator.merges import digest_of
-from spark_ckpt.coordinator.messages import MergedDeltas, Operator
+from spark_ckpt.compaction.merges import digest_of
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind, decode_block
+from spark_ckpt.messages import MergedDeltas, Operator
 from spark_ckpt.storage import LocalStorage
 from tests.support.driver import Driver, faulty_environment, make_segment
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_ckpt.coordinator.messages import Operator, Trigger
+from spark_ckpt.messages import Operator, Trigger
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 200, 1000, 32767])

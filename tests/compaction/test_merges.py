@@ -9,16 +9,16 @@ from unittest.mock import patch
 
 import pytest
 
-from spark_ckpt.checkpoint import tiers
 from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.checkpoint.load import read_checkpoint
-from spark_ckpt.coordinator.bases import MERGE_TRIES
-from spark_ckpt.coordinator.messages import Ack, AckReply, MergedDeltas, Outcome, Segment
+from spark_ckpt.compaction import tiers
+from spark_ckpt.compaction.plan import MERGE_TRIES
 from spark_ckpt.features import Feature
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import list_completed
+from spark_ckpt.messages import Ack, AckReply, MergedDeltas, Outcome, Segment
 from spark_ckpt.storage import LocalStorage
-from tests.coordinator.merging_driver import KEY, OTHER, chain_at, driver_at, merged
+from tests.compaction.merging_driver import KEY, OTHER, chain_at, driver_at, merged
 from tests.support.driver import Changes, Driver, check_rows, load, located
 from tests.support.invariants import assert_invariants
 

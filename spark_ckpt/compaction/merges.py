@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
-from spark_ckpt.coordinator.messages import MergedDeltas
+from spark_ckpt.messages import MergedDeltas
 
 
 def digest_of(deltas: Sequence[ChainEntry]) -> str:

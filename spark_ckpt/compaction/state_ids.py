@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
-from spark_ckpt.coordinator.messages import Ack
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.messages import Ack
 
 RECENT_VERSIONS = 4
 """Completed versions whose state ids are known. A base has the version before that of the ack that first names it, or

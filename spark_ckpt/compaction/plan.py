@@ -1,0 +1,105 @@
+"""The next compaction of a chain, beside those in progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.compaction import tiers
+from spark_ckpt.compaction.policy import is_base_due
+from spark_ckpt.compaction.request import FULL, NO_REQUEST, CompactionRequest, Kind
+from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.messages import Ack, InProgress
+
+MERGE_TRIES = 3
+"""Failures in sequence after which a subtask with a long chain is asked for a base instead of a merge."""
+
+MOST_IN_PROGRESS = 4
+"""Most bases and merges of one store that are in progress. Each is lighter than the one below it, and a store needs a
+tier or more for the next."""
+
+
+class Moment(NamedTuple):
+    """What else than the chain decides.
+
+    Args:
+        partition: partition of the subtask.
+        version: version of its last ack, or the one that it loads.
+        arriving: bytes of the delta of the current batch; 0 if unknown or empty.
+        failures: compactions of the subtask that failed in sequence.
+        is_rewrite_due: True if a base would release enough of the files that its chain keeps.
+    """
+
+    partition: int
+    version: int
+    arriving: int = 0
+    failures: int = 0
+    is_rewrite_due: Callable[[], bool] = bool
+
+
+def plan(chain: Chain, busy: Sequence[InProgress], moment: Moment, config: CheckpointConfig) -> CompactionRequest:
+    """The compaction that a store should begin.
+
+    A store works at several segments at a time: a base, and merges of deltas above the version of the base, each merge
+    above the others. So their results fit into the chain in any order, and a base of minutes holds up no merge.
+
+    Args:
+        chain: chain of the subtask, which lacks the segments in progress.
+        busy: segments in progress.
+        moment: what else decides.
+        config: limits.
+    """
+    if len(busy) >= MOST_IN_PROGRESS:
+        return NO_REQUEST
+    is_full_due = not any(one.is_base for one in busy) and _is_full_due(chain, moment, config)
+    if is_full_due and not busy:
+        return FULL
+    if not tiers.merges_deltas(chain, config):
+        return NO_REQUEST
+    free = free_deltas(chain, busy)
+    run = tiers.due_run(
+        [delta.size for delta in free],
+        chain.base_bytes,
+        moment.arriving,
+        moment.partition,
+        moment.version,
+        config,
+        chain.deltas - len(free),
+        is_base_due=is_full_due,
+    )
+    return NO_REQUEST if run is None else CompactionRequest(Kind.MERGE, free[run.first : run.end])
+
+
+def _is_full_due(chain: Chain, moment: Moment, config: CheckpointConfig) -> bool:
+    partition, version, arriving, failures, is_rewrite_due = moment
+    delta_bytes, base_bytes = chain.size - chain.base_bytes + arriving, chain.base_bytes
+    deltas = chain.deltas + bool(arriving)
+    if tiers.merges_deltas(chain, config):
+        due = tiers.is_base_due(partition, chain.base_version, delta_bytes, base_bytes, arriving, config)
+        # A base needs no earlier segment.
+        due = due or (failures >= MERGE_TRIES and deltas > config.max_deltas)
+    else:
+        due = is_base_due(partition, version, deltas, delta_bytes, base_bytes, config)
+    return due or is_rewrite_due()
+
+
+def in_progress(ack: Ack) -> tuple[InProgress, ...]:
+    """Segments of a store that its chain lacks: in progress, or in this ack."""
+    brought = []
+    if ack.base is not None:
+        brought.append(InProgress(0, ack.base.version))
+    if ack.merged is not None:
+        brought.append(InProgress(ack.merged.first_version, ack.merged.version))
+    return (*ack.in_progress, *brought)
+
+
+def free_deltas(chain: Chain, busy: Sequence[InProgress]) -> tuple[ChainEntry, ...]:
+    """Deltas above all segments in progress.
+
+    Args:
+        chain: chain of a subtask, which lacks these segments.
+        busy: segments in progress.
+    """
+    last = max((one.version for one in busy), default=0)
+    return tuple(delta for delta in chain.entries[chain.bases :] if delta.first_version > last)
