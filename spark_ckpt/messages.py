@@ -6,7 +6,7 @@ A `state_id` is the field `ckpt_id` of the wire: Spark's unique id of the state 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
 from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.checkpoint.policy import ShippingLimits
 from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
+from spark_ckpt.spark_files.entries import OffsetEntry
+from spark_ckpt.spark_files.logs import BatchLog, entry_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,21 @@ class Trigger:
     def is_standalone(self) -> bool:
         """True for a store without a query."""
         return self.job.startswith(STANDALONE_PREFIX)
+
+    def with_end_offsets(self, offset_log: str) -> Trigger:
+        """Copy with the end offsets of its batch, which Spark knows after it (Spark:
+        `MicroBatchExecution.markMicroBatchEnd`).
+
+        Args:
+            offset_log: text of `offsets/<batch>`.
+
+        Raises:
+            SparkLogFormatError: the text is not an entry of Spark's offset log.
+        """
+        entry = OffsetEntry.decode(offset_log.encode(), entry_name(BatchLog.OFFSETS, self.batch_id))
+        names = sorted(entry.offsets) if entry.version > 1 else list(entry.offsets)
+        sources = tuple(Source(name, entry.offsets[name]) for name in names)
+        return replace(self, sources=sources, offset_log=offset_log)
 
     @property
     def acks(self) -> int:
@@ -129,6 +146,22 @@ class LocatedSegment:
     covers: int = 1
     key_groups: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
     is_ordered: bool = False
+
+    @classmethod
+    def of(cls, entry: ChainEntry) -> LocatedSegment:
+        """Segment of a chain."""
+        return cls(
+            entry.is_base,
+            entry.path,
+            entry.offsets,
+            entry.size,
+            entry.file_size,
+            entry.data,
+            entry.filters,
+            entry.covers,
+            entry.key_groups,
+            entry.is_ordered,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.errors import ProtocolError, SparkCkptError
 from spark_ckpt.messages import Notification, Trigger
-from spark_ckpt.operations.errors import RolledBackError
+from spark_ckpt.recovery.errors import RolledBackError
 from spark_ckpt.storage import Storage, resolve
 
 _log = logging.getLogger(__name__)

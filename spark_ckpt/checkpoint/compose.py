@@ -19,7 +19,6 @@ from spark_ckpt.checkpoint.batch import (
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
 from spark_ckpt.checkpoint.layout import CKPT, SHARED
 from spark_ckpt.errors import CheckpointError, UnsupportedFormatError
-from spark_ckpt.format.key_groups import overlapping_key_groups
 from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.metadata import (
     ByteStreamStateHandle,
@@ -27,7 +26,6 @@ from spark_ckpt.metadata import (
     CheckpointMetadata,
     DistributionMode,
     KeyedStateHandle,
-    KeyGroupRange,
     KeyGroupsStateHandle,
     MasterState,
     OperatorState,
@@ -104,12 +102,6 @@ def offset_elements(offset: str) -> list[str]:
         for topic, parts in topics.items()
         for name, at in parts.items()
     ]
-
-
-def key_group_span(partition: int, parallelism: int, factors: tuple[int, ...]) -> KeyGroupRange:
-    """Range from the first to the last key group of a subtask."""
-    owned = overlapping_key_groups(partition, parallelism, factors)
-    return KeyGroupRange(int(owned[0]), int(owned[-1]))
 
 
 def full_offsets(entry: ChainEntry) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]:

@@ -17,12 +17,12 @@ from spark_ckpt.checkpoint.compose import (
     changelog_size,
     full_offsets,
     handle_name,
-    key_group_span,
     master_states,
     operator_id_of,
     relative_path,
     source_operator,
 )
+from spark_ckpt.format.key_groups import key_group_span
 from spark_ckpt.metadata import CheckpointMetadata, KeyGroupRange, MasterState, dumps
 
 _I32 = struct.Struct(">i")

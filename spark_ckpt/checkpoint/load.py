@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from spark_ckpt.checkpoint.batch import SparkBatch
-from spark_ckpt.checkpoint.chains import ChainTable, all_entries, files_of
+from spark_ckpt.checkpoint.chains import Chain, ChainTable, all_entries, files_of
 from spark_ckpt.checkpoint.compose import decompose
 from spark_ckpt.checkpoint.errors import NO_OTHER_IS_WHOLE, NO_WAY_BACK, VersionNotFoundError, go_back
 from spark_ckpt.checkpoint.layout import SHARED, in_location
@@ -54,6 +54,14 @@ class CheckpointState:
             for chains in self.table.values()
             for chain in chains
         )
+
+    def has_exact_rows(self, chain: Chain) -> bool:
+        """True if a store has counted the rows of a chain of the checkpoint.
+
+        A rescale estimates them, and its checkpoint has no segment of its own version. That of a batch has one, unless
+        no partition had changes: then this is False, too.
+        """
+        return self.has_changes and not any(entry.filters for entry in chain.entries)
 
     def files(self) -> set[str]:
         """State files of the checkpoint, relative to `ckpt`."""

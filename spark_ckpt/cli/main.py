@@ -37,9 +37,8 @@ from spark_ckpt.flink.importing.errors import (
     FlinkStateNotMappedError,
     FlinkTypeError,
 )
+from spark_ckpt.location.errors import LocationInUseError, NotCommittedError
 from spark_ckpt.operations.errors import (
-    LocationInUseError,
-    NotCommittedError,
     QueryMayRunError,
     RescaleRefusedError,
     RollbackRefusedError,

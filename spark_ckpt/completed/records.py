@@ -42,6 +42,10 @@ class Owner:
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host} (run {self.run_id})"
 
+    def is_same_run(self, other: Owner) -> bool:
+        """True if another writer has the same run of the query and the same driver, perhaps with another process."""
+        return (self.run_id, self.host, self.pid) == (other.run_id, other.host, other.pid)
+
 
 @dataclass(frozen=True, slots=True)
 class OperatorSummary:

@@ -14,13 +14,39 @@ from spark_ckpt.coordinator.failures import FailureManager, FailureReason
 from spark_ckpt.coordinator.finalize import Draft, finalize
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.coordinator.recent_batches import RecentBatches
 from spark_ckpt.coordinator.statistics import stats_of_durable
 from spark_ckpt.errors import StorageError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.location.orphans import MINIMUM_GRACE_SECONDS
 from spark_ckpt.messages import Ack, Trigger
 
 _log = logging.getLogger(__name__)
+
+_REMEMBERED = 4
+"""Batches whose start is remembered."""
+
+
+class RecentBatches:
+    """Start times of recent batches, by a monotonic clock.
+
+    Args:
+        clock: time source.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began: dict[int, float] = {}
+
+    def began(self, version: int) -> None:
+        """Record the start of the batch that leaves this version. The first start counts."""
+        self._began.setdefault(version, self._clock.monotonic())
+        for old in sorted(self._began)[:-_REMEMBERED]:
+            del self._began[old]
+
+    def __contains__(self, version: object) -> bool:
+        """True if the batch that leaves this version started recently, in this process."""
+        began = self._began.get(version) if isinstance(version, int) else None
+        return began is not None and self._clock.monotonic() - began < MINIMUM_GRACE_SECONDS
 
 
 class Completion:

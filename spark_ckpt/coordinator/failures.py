@@ -42,6 +42,10 @@ class FailureReason(Enum):
     """Another driver has taken over."""
 
 
+ORDERLY = (FailureReason.QUERY_ENDED, FailureReason.SHUTDOWN)
+"""Reasons of a regular end: the query or its driver stops."""
+
+
 @dataclass(frozen=True, slots=True)
 class Abort:
     """Reason and detail of an aborted checkpoint.

@@ -15,24 +15,20 @@ from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.completed import CheckpointRecord, JobStatus
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.config import TIMEOUT
-from spark_ckpt.coordinator.aborts import ORDERLY, lack_of, superseded
 from spark_ckpt.coordinator.ack_validation import check_ack
 from spark_ckpt.coordinator.attempts import CompletedAttempts
 from spark_ckpt.coordinator.checkpoint_cache import CheckpointCache
-from spark_ckpt.coordinator.completion import Completion
-from spark_ckpt.coordinator.end_offsets import with_end_offsets
+from spark_ckpt.coordinator.completion import Completion, RecentBatches
 from spark_ckpt.coordinator.errors import IncompleteCheckpointError, RealTimeBatchIncompleteError
-from spark_ckpt.coordinator.failures import Abort, FailureManager, FailureReason
-from spark_ckpt.coordinator.heartbeat import Heartbeat
+from spark_ckpt.coordinator.failures import ORDERLY, Abort, FailureManager, FailureReason
 from spark_ckpt.coordinator.locate import located
 from spark_ckpt.coordinator.open_job import Environment, OpenJob, open_job, starting_point
-from spark_ckpt.coordinator.parallelism import check_parallelism
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.coordinator.recent_batches import RecentBatches
 from spark_ckpt.coordinator.reporting import Reporting
 from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.coordinator.statistics import stats_of_failed
 from spark_ckpt.coordinator.subsumption import Subsumption
+from spark_ckpt.coordinator.taking_over import check_parallelism
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.figures import human_duration, human_size
 from spark_ckpt.format.keys import SubtaskKey
@@ -53,7 +49,8 @@ from spark_ckpt.messages import (
     TriggerReply,
     Unreadable,
 )
-from spark_ckpt.operations.rollback_on_damage import WayBack, judge_unreadable
+from spark_ckpt.recovery.heartbeat import Heartbeat
+from spark_ckpt.recovery.rollback_on_damage import WayBack, judge_unreadable
 from spark_ckpt.storage.paths import is_state_path
 
 _log = logging.getLogger(__name__)
@@ -142,7 +139,7 @@ class Job:
         if is_pending or self._checkpoint_cache.own_checkpoint(trigger.version) is not None:
             return self._trigger_reply()
         if pending is not None:
-            self._abort(superseded(pending, trigger))
+            self._abort(pending.superseded_by(trigger))
             self._delete_deferred()
         self._use_parent_of(trigger)
         check_parallelism(trigger, self._parent, self._open.config)
@@ -255,8 +252,8 @@ class Job:
         if pending is None or pending.version != request.version:
             raise RealTimeBatchIncompleteError(request.batch_id, self._why_not_pending(request))
         if not pending.is_complete:
-            raise RealTimeBatchIncompleteError(request.batch_id, lack_of(pending))
-        self._trigger = with_end_offsets(self._trigger, request.offset_log)
+            raise RealTimeBatchIncompleteError(request.batch_id, pending.lack)
+        self._trigger = self._trigger.with_end_offsets(request.offset_log)
         return EndOffsetsReply(self._publish(pending, None), request.version)
 
     def decline(self, declined: Decline) -> None:
@@ -314,7 +311,7 @@ class Job:
         pending, suspended = self._pending, status is JobStatus.SUSPENDED
         if pending is not None:
             reason = FailureReason.SHUTDOWN if suspended else FailureReason.QUERY_ENDED
-            detail = f"the query is {status.value}; {lack_of(pending)}"
+            detail = f"the query is {status.value}; {pending.lack}"
             self._abort(Abort(reason, detail), keep_files=suspended)
         self._reporting.flush()
         self._delete_deferred()
@@ -335,7 +332,7 @@ class Job:
         """Abort the pending checkpoint if it has exceeded its timeout."""
         pending, timeout = self._pending, self._open.config.timeout
         if pending is not None and self.seconds_to_expiry == 0.0:
-            detail = f"{lack_of(pending)} within {timeout:g} s ({TIMEOUT.key})"
+            detail = f"{pending.lack} within {timeout:g} s ({TIMEOUT.key})"
             self._abort(Abort(FailureReason.EXPIRED, detail))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_ckpt.checkpoint.chains import Chain, chain_of
+from spark_ckpt.checkpoint.chains import chain_of
 from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.compaction.requests import CompactionRequests
@@ -40,21 +40,6 @@ def located(request: Locate, state: CheckpointState, compactions: CompactionRequ
             "are from different runs: go back to a batch on which both agree"
         )
     store = next(store for store in state.batch.stores if store.key == key.of_operator)
-    segments = tuple(
-        LocatedSegment(
-            entry.is_base,
-            entry.path,
-            entry.offsets,
-            entry.size,
-            entry.file_size,
-            entry.data,
-            entry.filters,
-            entry.covers,
-            entry.key_groups,
-            entry.is_ordered,
-        )
-        for entry in chain.entries
-    )
     compaction = compactions.on_load(key, request.version, chain, state.table)
     return LocateReply(
         request.state_id or chain.state_id,  # as Spark writes it: commits of earlier releases lack the dashes
@@ -64,23 +49,10 @@ def located(request: Locate, state: CheckpointState, compactions: CompactionRequ
         store.name,
         store.state_format_version,
         chain.rows,
-        segments,
+        tuple(map(LocatedSegment.of, chain.entries)),
         compaction.is_full,
         compaction.required,
         compaction.inputs,
-        by_key_group=has_exact_rows(chain, state),
+        by_key_group=state.has_exact_rows(chain),
         keep_deltas=compactions.merges_deltas(chain),
     )
-
-
-def has_exact_rows(chain: Chain, state: CheckpointState) -> bool:
-    """True if a store has counted the rows of a chain.
-
-    A rescale estimates them, and its checkpoint has no segment of its own version. That of a batch has one, unless no
-    partition had changes: then this is False, too.
-
-    Args:
-        chain: chain of the checkpoint.
-        state: the checkpoint.
-    """
-    return state.has_changes and not any(entry.filters for entry in chain.entries)

@@ -12,38 +12,33 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
-from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, read_checkpoint, version_not_found
+from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, read_checkpoint
 from spark_ckpt.checkpoint.registry import SharedStateRegistry
 from spark_ckpt.checkpoint.statistics import CheckpointStats
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import LOG, CheckpointRecord, ClaimRecord, CompletedCheckpointStore, JobStatus, Owner
+from spark_ckpt.completed import CheckpointRecord, ClaimRecord, CompletedCheckpointStore, JobStatus, Owner
 from spark_ckpt.completed.process_claims import ProcessClaims
-from spark_ckpt.config import STORE, CheckpointConfig
-from spark_ckpt.coordinator.heartbeat import Heartbeat
-from spark_ckpt.coordinator.parallelism import check_parallelism
+from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.coordinator.taking_over import (
     await_commit,
     check_not_followed,
+    check_parallelism,
     committed_by_another,
     is_committed,
     shut_out,
 )
-from spark_ckpt.errors import DamagedCheckpointError, LogMissingError, SavepointLocationError, SparkCkptError
+from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
 from spark_ckpt.location.backlog import Backlog, files_before, in_thread
 from spark_ckpt.location.cleaner import Cleaner, ThreadCleaner
-from spark_ckpt.location.errors import ForeignStateError
-from spark_ckpt.location.foreign_state import foreign_state
-from spark_ckpt.location.listing import checkpoint_directories, scan
+from spark_ckpt.location.import_marker import check_no_import
+from spark_ckpt.location.no_checkpoint import why_missing
 from spark_ckpt.location.open_store import make_store
 from spark_ckpt.location.orphans import check_no_links
-from spark_ckpt.location.savepoint import is_savepoint
 from spark_ckpt.messages import Trigger
-from spark_ckpt.operations.errors import ImportUnfinishedError
-from spark_ckpt.operations.import_marker import read_marker
-from spark_ckpt.operations.rollback import move_to_rollback_dir
-from spark_ckpt.operations.rollback_on_damage import WayBack, recover
-from spark_ckpt.spark_files.errors import LogFencedError
+from spark_ckpt.recovery.heartbeat import Heartbeat
+from spark_ckpt.recovery.rollback import move_to_rollback_dir
+from spark_ckpt.recovery.rollback_on_damage import WayBack, recover
 from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import Request, Storage, resolve
 
@@ -174,12 +169,12 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
     try:
         parent = starting_point(trigger, storage, store)
     except (DamagedCheckpointError, VersionNotFoundError) as damaged:
-        _check_log_epoch(trigger, storage, rollbacks)
+        rollbacks.answer().check_epoch(storage.location, trigger.log_epoch)
         if way.is_taken:
             way.go(damaged_record or damaged)
         raise
     check_parallelism(trigger, parent, config)
-    _check_log_epoch(trigger, storage, rollbacks)
+    rollbacks.answer().check_epoch(storage.location, trigger.log_epoch)
     max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
     if way.damaged:
@@ -203,17 +198,6 @@ def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> Open
     return OpenJob(owner, storage, store, registry, cleaner, backlog, config, max_parallelism, chain, parent, history)
 
 
-def _check_log_epoch(trigger: Trigger, storage: Storage, rollbacks: Request[Rollbacks]) -> None:
-    """Checks that the logs from which Spark has planned the batch are not those before a rollback.
-
-    Raises:
-        LogFencedError: they are. Its batch may lack its checkpoint, which is no damage.
-        StorageError: the rollbacks cannot be listed.
-    """
-    if trigger.log_epoch is not None and rollbacks.answer().epoch > trigger.log_epoch:
-        raise LogFencedError(storage.location, trigger.log_epoch)
-
-
 def _earlier_files(
     storage: Storage, store: CompletedCheckpointStore, claims: list[ClaimRecord], owner: Owner
 ) -> Request[set[str]] | None:
@@ -221,7 +205,7 @@ def _earlier_files(
     if not store.fences:
         _log.info("%s: keeping orphaned files: other drivers may use this location", storage.location)
         return None
-    if _same_run(claims, owner):
+    if claims and claims[-1].owner.is_same_run(owner):
         # The previous side process died. Tasks of the run may have written files without acknowledging them yet.
         _log.info("%s: keeping orphaned files: the coordinator restarted during this run", storage.location)
         return None
@@ -239,28 +223,12 @@ def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpoin
     version = trigger.version - 1
     # An import from Flink follows the first batch, whose checkpoint stays.
     if version == 1 or (version > 1 and record is None):
-        _check_no_import(storage)
+        check_no_import(storage)
     if record is not None:
         return load_checkpoint(storage, record, store.all())
     if version <= 0:
         return CheckpointState()
-    retained = store.all()
-    if not retained and (found := foreign_state(storage)) is not None:
-        raise ForeignStateError(storage.location, found, version)
-    hint = ""
-    if not retained and is_savepoint(storage):
-        raise SavepointLocationError(storage.location)
-    if not retained and (log := scan(storage).log) is not None and not trigger.is_standalone:
-        raise LogMissingError(storage.describe(LOG), log)
-    if not retained and checkpoint_directories(storage):
-        hint = f"It has checkpoints of a query that used another store: set {STORE.key} to that store"
-    raise version_not_found(storage, version, retained, hint)
-
-
-def _check_no_import(storage: Storage) -> None:
-    marker = read_marker(storage)
-    if marker is not None and marker.checkpoint_id is None:
-        raise ImportUnfinishedError(storage.location)
+    raise why_missing(storage, version, store.all(), is_query=not trigger.is_standalone)
 
 
 def _record_to_start_from(trigger: Trigger, store: CompletedCheckpointStore) -> CheckpointRecord | None:
@@ -296,8 +264,3 @@ def _register(
     for record in older:
         registry.register_unread(record.id)
     return registry, newest.history, older
-
-
-def _same_run(claims: list[ClaimRecord], owner: Owner) -> bool:
-    last = claims[-1].owner if claims else None
-    return last is not None and (last.run_id, last.host, last.pid) == (owner.run_id, owner.host, owner.pid)

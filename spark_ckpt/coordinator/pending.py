@@ -14,9 +14,9 @@ from spark_ckpt.coordinator.attempts import (
     denied,
     is_resubmission,
 )
-from spark_ckpt.coordinator.failures import FailureReason
+from spark_ckpt.coordinator.failures import Abort, FailureReason
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
-from spark_ckpt.messages import Ack, Decline, Operator, Outcome, Task, TaskFailed
+from spark_ckpt.messages import Ack, Decline, Operator, Outcome, Task, TaskFailed, Trigger
 
 _MOST_NAMED = 8
 
@@ -151,6 +151,19 @@ class PendingCheckpoint:
         named = "; ".join(str(key) for key in missing[:_MOST_NAMED])
         more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
         return f"{len(missing)} of {self.expected} subtasks ({named}{more})"
+
+    @property
+    def lack(self) -> str:
+        """What keeps it from completing."""
+        return (
+            "its end offsets did not arrive" if self.is_complete else f"{self.describe_missing()} did not acknowledge"
+        )
+
+    def superseded_by(self, trigger: Trigger) -> Abort:
+        """Abort because of a trigger."""
+        if self.version == trigger.version:
+            return Abort(FailureReason.STORAGE, "its completion failed, and its batch starts again")
+        return Abort(FailureReason.INCOMPLETE, f"{self.lack} before batch {trigger.batch_id} began")
 
     def _give_up(self, failed: Task | TaskFailed) -> list[Ack]:
         task = TaskKey.of(failed)

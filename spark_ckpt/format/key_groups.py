@@ -258,3 +258,9 @@ def _ranges(owned: NDArray[np.uint32]) -> Iterator[KeyGroupRange]:
         return
     for run in np.split(owned, np.flatnonzero(np.diff(owned) != 1) + 1):
         yield KeyGroupRange(int(run[0]), int(run[-1]))
+
+
+def key_group_span(partition: int, parallelism: int, factors: tuple[int, ...]) -> KeyGroupRange:
+    """Range from the first to the last key group of a subtask."""
+    owned = overlapping_key_groups(partition, parallelism, factors)
+    return KeyGroupRange(int(owned[0]), int(owned[-1]))

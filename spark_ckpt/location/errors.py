@@ -1,9 +1,10 @@
-"""Errors of locations given by the user."""
+"""Errors of checkpoint locations."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import datetime, timezone
 
 from spark_ckpt.errors import CheckpointError, SparkCkptError
 
@@ -177,3 +178,70 @@ class ForeignStateError(CheckpointError):
             f"version {version} cannot be restored. Import that state (spark-ckpt import {location}), start the query "
             "with its original provider, or with a new checkpoint location"
         )
+
+
+class LocationInUseError(SparkCkptError):
+    """A driver may be running the query of a location. Nothing was changed.
+
+    Attributes:
+        location: the checkpoint location.
+        owner: the driver with the last claim, as text.
+        is_known: True if the driver is known to be running; False if this host cannot tell.
+        last_ms: time of its newest record, in milliseconds since 1970 UTC.
+    """
+
+    def __init__(self, location: str, owner: str, is_known: bool, last_ms: int) -> None:
+        known = (
+            "is running"
+            if is_known
+            else "may be running: it started on another host, in another container, before the last boot or with an "
+            "earlier release, so its process cannot be checked from here, and its claim does not say that it writes "
+            "Spark's logs with the file manager of this release, which a rollback fences off"
+        )
+        last = datetime.fromtimestamp(last_ms / 1000, timezone.utc).isoformat(timespec="seconds")
+        super().__init__(
+            f"{location} is claimed by {owner}, which {known}. Its last record was written at {last}. Stop the query "
+            "first. If you are sure that it is not running, pass --force: a driver that is still running is fenced off "
+            "and completes no further checkpoint"
+        )
+        self.location = location
+        self.owner = owner
+        self.is_known = is_known
+        self.last_ms = last_ms
+
+
+class ImportUnfinishedError(CheckpointError):
+    """An import into a new location was interrupted.
+
+    Attributes:
+        location: the new location.
+    """
+
+    fatal = True
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"{location}: an import into this location was interrupted, so it has no complete state. Delete it and "
+            "import again; the location that the state comes from is unchanged"
+        )
+        self.location = location
+
+
+class NotCommittedError(SparkCkptError):
+    """Spark cannot resume after the batch of a checkpoint: the batch is uncommitted, or Spark purged its log entries.
+
+    Attributes:
+        location: the checkpoint location.
+        checkpoint_id: the checkpoint.
+        batch_id: its batch.
+    """
+
+    def __init__(self, location: str, checkpoint_id: int, batch_id: int) -> None:
+        super().__init__(
+            f"{location}: Spark's logs lack the commit of batch {batch_id} or the offsets before it, so no query can "
+            f"resume from checkpoint {checkpoint_id}. If the batch is running, retry when it has finished. If Spark "
+            "has purged the entries, choose a later checkpoint; spark.sql.streaming.minBatchesToRetain keeps more"
+        )
+        self.location = location
+        self.checkpoint_id = checkpoint_id
+        self.batch_id = batch_id

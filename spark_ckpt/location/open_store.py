@@ -1,8 +1,13 @@
-"""The completed-checkpoint store of a query, by its settings."""
+"""The completed-checkpoint store of a query, by its settings, or by the files in its location."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import socket
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX
@@ -11,6 +16,7 @@ from spark_ckpt.completed import (
     CompletedCheckpointStore,
     FilesystemCompletedCheckpointStore,
     Owner,
+    RecordFiles,
     StandaloneCompletedCheckpointStore,
 )
 from spark_ckpt.completed.base import RecordStore
@@ -19,8 +25,10 @@ from spark_ckpt.completed.process_claims import ProcessClaims
 from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
 from spark_ckpt.completed.zookeeper_client_file import read_client_file
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
-from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.location.listing import scan
+from spark_ckpt.config import STORE, CheckpointConfig
+from spark_ckpt.location.driver_liveness import OPERATION
+from spark_ckpt.location.listing import list_completed, scan
+from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import Storage
 
 
@@ -47,6 +55,38 @@ def make_store(
     store = _make_store(config, storage, owner, clock, claims)
     store.log_epoch, store.hung = log_epoch, hung
     return store
+
+
+def open_store(
+    storage: Storage, settings: Mapping[str, str], operation: str, clock: Clock
+) -> tuple[CompletedCheckpointStore, Owner]:
+    """The completed-checkpoint store of the settings, or the one that the files in the location indicate.
+
+    It is neither recovered nor claimed.
+
+    Args:
+        storage: storage of the checkpoint location.
+        settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`.
+        operation: name of the command.
+        clock: source of time.
+
+    Returns:
+        The store, and the owner for a claim.
+
+    Raises:
+        SettingError: a setting is invalid, contradicts another one, or is unknown.
+        LogMissingError: the log of the location is gone.
+        SparkLogFormatError: Spark's file with the query's id is damaged.
+        StorageError: the location cannot be read.
+    """
+    config = CheckpointConfig.parse_strictly(settings)
+    if STORE.key not in settings and not RecordFiles(storage).ids():
+        list_completed(storage)
+        config = replace(config, store="standalone")
+    token = str(uuid.uuid4())
+    run_id = f"{OPERATION}{operation} {token}"
+    owner = Owner(socket.gethostname(), os.getpid(), token, SparkLog(storage).query_id(), run_id)
+    return make_store(config, storage, owner, clock), owner
 
 
 def _make_store(

@@ -31,6 +31,9 @@ _DIRECTORIES = (
     TASK_OWNED,
 )
 
+MINIMUM_GRACE_SECONDS = 600.0
+"""Shortest grace beside a running query: it may still refer to a younger file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Leftover:

@@ -13,13 +13,13 @@ from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.location.listing import is_retained
 from spark_ckpt.location.savepoint import is_savepoint
+from spark_ckpt.location.snapshot import Snapshot, find_record, read_snapshot
 from spark_ckpt.metadata import CheckpointMetadata
-from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.errors import SubsumedDuringCopyError, TargetNotEmptyError
-from spark_ckpt.operations.snapshot import Snapshot, find_record, read_snapshot
-from spark_ckpt.operations.verify import Progress
-from spark_ckpt.operations.verify_spark_logs import check_agreement, recorded_offsets
-from spark_ckpt.operations.verify_state import check_state
+from spark_ckpt.progress import Progress
+from spark_ckpt.recovery.damage import Damage
+from spark_ckpt.recovery.spark_logs_check import check_agreement, recorded_offsets
+from spark_ckpt.recovery.state_check import check_state
 from spark_ckpt.spark_files.delta_schemas import SCHEMA_LOG
 from spark_ckpt.spark_files.logs import (
     QUERY,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spark_ckpt.config import PROVIDER_CLASS
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.location.orphans import Leftover
 from spark_ckpt.operations.errors import TransferRefusedError
-from spark_ckpt.operations.import_marker import MARKER, ImportMarker, read_marker
+from spark_ckpt.operations.gc import EarlierState
 from spark_ckpt.operations.stopped_query import PROVIDERS, read_stopped_query
 from spark_ckpt.spark_files.logs import SparkLog, operator_directory
 from spark_ckpt.storage import FileInfo, Storage
@@ -17,27 +18,7 @@ from spark_ckpt.storage import FileInfo, Storage
 _METADATA = "_metadata"
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierState:
-    """State files of the earlier provider.
-
-    Args:
-        provider: short name of the provider: `HDFS` or `RocksDB`.
-        files: the files, by path relative to the checkpoint location.
-        directories: their directories below those of the partitions, deepest first.
-    """
-
-    provider: str
-    files: tuple[Leftover, ...]
-    directories: tuple[str, ...]
-
-    @property
-    def size(self) -> int:
-        """Bytes of all files."""
-        return sum(file.size for file in self.files)
-
-
-def find_earlier_state(storage: Storage) -> EarlierState | None:
+def find(storage: Storage) -> EarlierState | None:
     """The earlier provider's state files, if the import in place can no longer be undone.
 
     Returns:
@@ -64,7 +45,7 @@ def find_earlier_state(storage: Storage) -> EarlierState | None:
     return EarlierState(provider, tuple(files), tuple(reversed(directories)))
 
 
-def delete_earlier_state(
+def delete(
     storage: Storage, earlier: EarlierState, progress: Callable[[], None] = lambda: None
 ) -> list[tuple[str, str]]:
     """Deletes the earlier provider's state files. The query may be running.

@@ -10,7 +10,8 @@ from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import PROVIDER_CLASS
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.operations.driver_liveness import HasEnded, check_not_running, never_ended, open_store
+from spark_ckpt.location.driver_liveness import HasEnded, check_not_running, never_ended
+from spark_ckpt.location.open_store import open_store
 from spark_ckpt.operations.errors import TargetNotEmptyError, TransferRefusedError
 from spark_ckpt.operations.importing import source_state
 from spark_ckpt.operations.restore import as_hadoop_writes
@@ -25,7 +26,7 @@ from spark_ckpt.operations.stopped_query import (
     read_stopped_query,
 )
 from spark_ckpt.operations.transferred import TransferredStore
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.entries import CommitEntry
 from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkLog
 from spark_ckpt.storage import Storage, copy_file

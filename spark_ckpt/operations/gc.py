@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Protocol
 
 from spark_ckpt.checkpoint.chains import files_of
 from spark_ckpt.checkpoint.compose import decompose
@@ -16,16 +17,43 @@ from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.location.orphans import Leftover, list_all, list_temporaries, select_orphans
 from spark_ckpt.metadata import METADATA_FILE_NAME, loads
-from spark_ckpt.operations.earlier_state import EarlierState, delete_earlier_state, find_earlier_state
 from spark_ckpt.operations.errors import CollectionRefusedError
+from spark_ckpt.progress import Progress
 from spark_ckpt.storage import Storage, until_stable
-
-MINIMUM_GRACE_SECONDS = 600.0
-"""Shortest grace beside a running query: it may still refer to a younger file."""
 
 DEFAULT_GRACE_SECONDS = 24 * 3600.0
 """Minimum age of a deleted orphan, relative to the newest checkpoint. A base that an executor has written belongs to a
 later batch, and the query may be idle for days before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierState:
+    """State files of the earlier provider.
+
+    Args:
+        provider: short name of the provider: `HDFS` or `RocksDB`.
+        files: the files, by path relative to the checkpoint location.
+        directories: their directories below those of the partitions, deepest first.
+    """
+
+    provider: str
+    files: tuple[Leftover, ...]
+    directories: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+class EarlierStates(Protocol):
+    """State files of providers that queries were imported from; `spark_ckpt.migrate` knows them."""
+
+    def find(self, storage: Storage) -> EarlierState | None:
+        """The earlier provider's state files, if nothing needs them any more; None without an import."""
+
+    def delete(self, storage: Storage, earlier: EarlierState, progress: Callable[[], None]) -> list[tuple[str, str]]:
+        """Deletes them, and returns the path and reason of each failed deletion. The query may be running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +88,11 @@ def collect_garbage(
     *,
     grace_seconds: float = DEFAULT_GRACE_SECONDS,
     dry_run: bool = False,
+    earlier_states: EarlierStates | None = None,
     clock: Clock | None = None,
-    progress: Callable[[int, int], None] = lambda done, of: None,
+    progress: Progress = lambda done, of: None,
 ) -> Collection:
-    """Deletes files below `ckpt` that no completed checkpoint refers to, and the state files of the provider that the
-    query was imported from, once it has committed a batch since.
+    """Deletes files below `ckpt` that no completed checkpoint refers to, and state files of an earlier provider.
 
     Safe while the query runs, even after a long idle time: the files of a pending checkpoint are written after the
     newest complete one, or shortly before. So age counts from that checkpoint, not from now. Both times come from the
@@ -76,6 +104,8 @@ def collect_garbage(
         grace_seconds: minimum age of an orphan relative to the newest checkpoint, or to the newest file if there is no
             checkpoint. 0 deletes every orphan; no query may be running then.
         dry_run: True to delete nothing.
+        earlier_states: finds and deletes state files of the provider that the query was imported from; None to leave
+            them alone.
         clock: second source of time; orphans younger than the grace time by this clock also stay.
         progress: called after each deletion with the number of deletions and the total.
 
@@ -97,12 +127,12 @@ def collect_garbage(
     orphans = sorted(select_orphans(there, used, before_ms), key=lambda orphan: orphan.path)
     if orphans and not dry_run:
         storage.sync_deletions(LOG)  # a power loss must not bring back a record without its files
-    earlier = find_earlier_state(storage)
+    earlier = earlier_states.find(storage) if earlier_states else None
     total = len(orphans) + (len(earlier.files) if earlier else 0)
     failed = [] if dry_run else _delete(storage, orphans, lambda done: progress(done, total))
-    if earlier and not dry_run:
+    if earlier_states and earlier and not dry_run:
         numbers = count(len(orphans) + 1)
-        failed += delete_earlier_state(storage, earlier, lambda: progress(next(numbers), total))
+        failed += earlier_states.delete(storage, earlier, lambda: progress(next(numbers), total))
     foreign = sorted(listing.foreign, key=lambda other: other.path)
     return Collection(storage.location, dry_run, tuple(orphans), tuple(failed), tuple(foreign), earlier)
 

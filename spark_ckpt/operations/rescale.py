@@ -19,12 +19,13 @@ from spark_ckpt.checkpoint.publish import (
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, JobStatus
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.operations.driver_liveness import check_not_running, open_store
+from spark_ckpt.location.driver_liveness import check_not_running
+from spark_ckpt.location.open_store import open_store
 from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.reassign import reassign
 from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
 from spark_ckpt.operations.rescale_size import RescaleSize
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog, operator_directory
 from spark_ckpt.spark_files.schemas import read_schema

@@ -11,10 +11,10 @@ from spark_ckpt.checkpoint.batch import SPARK_BATCH
 from spark_ckpt.checkpoint.compose import operator_id_of, spark_batch_of
 from spark_ckpt.checkpoint.layout import in_location, metadata_path
 from spark_ckpt.completed import CheckpointRecord, MetadataReference, RecordFiles, encode_record
+from spark_ckpt.location.snapshot import Snapshot, find_record, read_snapshot
 from spark_ckpt.metadata import CheckpointMetadata, dumps
 from spark_ckpt.operations.copy import CheckpointCopy, Copier, files_of_sources
-from spark_ckpt.operations.snapshot import Snapshot, find_record, read_snapshot
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 from spark_ckpt.redaction import HIDDEN
 from spark_ckpt.spark_files.delta_schemas import is_schema_log, moved_schema_log
 from spark_ckpt.spark_files.logs import QUERY, SparkLog

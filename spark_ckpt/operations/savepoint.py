@@ -8,10 +8,10 @@ from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed import MetadataReference, encode_record
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD, with_savepoint_paths
 from spark_ckpt.location.savepoint_notes import SavepointNote, write_note
+from spark_ckpt.location.snapshot import Snapshot, find_record, read_snapshot
 from spark_ckpt.metadata import METADATA_FILE_NAME, dumps
 from spark_ckpt.operations.copy import CheckpointCopy, Copier
-from spark_ckpt.operations.snapshot import Snapshot, find_record, read_snapshot
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.logs import QUERY, SparkLog
 from spark_ckpt.storage import Storage
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

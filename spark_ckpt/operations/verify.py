@@ -8,7 +8,6 @@ from enum import Enum
 from itertools import pairwise
 
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, SparkBatch
-from spark_ckpt.checkpoint.chains import all_entries
 from spark_ckpt.checkpoint.layout import CKPT
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, RecordFiles, without_void_records
 from spark_ckpt.completed.errors import DamagedRecordError
@@ -17,43 +16,14 @@ from spark_ckpt.location.errors import CheckpointNotFoundError, CheckpointsMissi
 from spark_ckpt.location.listing import is_retained, scan
 from spark_ckpt.location.missing import batch_without_checkpoint
 from spark_ckpt.location.savepoint import is_savepoint
-from spark_ckpt.operations.damage import Damage
-from spark_ckpt.operations.snapshot import find_record, read_snapshot
-from spark_ckpt.operations.verify_spark_logs import check_agreement
-from spark_ckpt.operations.verify_start import Start, check_start
-from spark_ckpt.operations.verify_state import StateCheck, check_state
+from spark_ckpt.location.snapshot import find_record, read_snapshot
+from spark_ckpt.progress import Progress
+from spark_ckpt.recovery.damage import Damage
+from spark_ckpt.recovery.start_check import Start, check_start
+from spark_ckpt.recovery.verdict import CheckpointVerdict, verify_checkpoint
 from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
 from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
 from spark_ckpt.storage import Storage, until_stable
-
-Progress = Callable[[int, int], None]
-"""Receives the bytes done and the total."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointVerdict:
-    """Verdict on one checkpoint.
-
-    Args:
-        record: its record.
-        damages: its damages.
-        blocks: number of blocks of state read.
-        size: their bytes.
-        rows: rows of the stores with countable rows.
-        can_go_back: True if Spark's logs still have the entries for a start after its batch.
-    """
-
-    record: CheckpointRecord
-    damages: tuple[Damage, ...]
-    blocks: int
-    size: int
-    rows: int
-    can_go_back: bool
-
-    @property
-    def is_whole(self) -> bool:
-        """True if it has no damage."""
-        return not self.damages
 
 
 class Remedy(Enum):
@@ -177,56 +147,6 @@ def _verify_once(
         damages += [damage for damage in dict.fromkeys(contradictions) if damage not in known]
         return Verification(storage.location, tuple(verdicts), tuple(damages), has_log)
     return None
-
-
-def verify_checkpoint(
-    storage: Storage,
-    record: CheckpointRecord,
-    *,
-    is_newest_of_version: bool = True,
-    needs_settings: bool = True,
-    is_repeated_from: bool = False,
-    progress: Progress = lambda done, of: None,
-) -> CheckpointVerdict:
-    """Reads one checkpoint in full.
-
-    Args:
-        storage: storage of the checkpoint location.
-        record: record of the checkpoint.
-        is_newest_of_version: True if Spark's commit log must name its state ids.
-        needs_settings: False if the next start takes its settings from a later batch.
-        is_repeated_from: True if the next start restores the checkpoint and repeats the batch after its own.
-        progress: called after each segment.
-
-    Raises:
-        StorageError: the storage does not answer.
-    """
-    found = StateCheck()
-    try:
-        snapshot = read_snapshot(storage, record)
-        state = snapshot.state()
-    except DamagedCheckpointError as e:
-        found.damages.append(Damage.of(e.path, e))
-    else:
-        of, done = sum(entry.size for entry in all_entries(state.table)), 0
-
-        def count(size: int) -> None:
-            nonlocal done
-            done += size
-            progress(done, of)
-
-        found = check_state(storage, state, snapshot.path, count)
-        found.damages += check_agreement(
-            storage,
-            state,
-            snapshot.metadata,
-            is_newest_of_version=is_newest_of_version,
-            needs_settings=needs_settings,
-            is_repeated_from=is_repeated_from,
-        )
-    can_go_back = SparkBatches.of(SparkLog(storage)).can_follow(record.batch_id)
-    damages = tuple(dict.fromkeys(found.damages))
-    return CheckpointVerdict(record, damages, found.blocks, found.size, found.rows, can_go_back)
 
 
 def _verify_savepoint(storage: Storage, checkpoint_id: int | None, progress: Progress) -> Verification:

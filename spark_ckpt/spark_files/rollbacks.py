@@ -12,6 +12,7 @@ import re
 import uuid
 from dataclasses import dataclass
 
+from spark_ckpt.spark_files.errors import LogFencedError
 from spark_ckpt.storage import Storage, create_or_find
 
 ROLLBACKS = "ckpt/rollbacks"
@@ -44,6 +45,19 @@ class Rollbacks:
         found = [match for file in storage.list(ROLLBACKS) if (match := _FILE.fullmatch(file.name))]
         begun, done = ({int(match[1]) for match in found if match[2] == suffix} for suffix in ("json", "done"))
         return cls(max(begun, default=0), tuple(sorted(begun - done)))
+
+    def check_epoch(self, location: str, log_epoch: int | None) -> None:
+        """Check that the logs from which Spark has planned a batch are not those before a rollback.
+
+        Args:
+            location: the checkpoint location, for the error.
+            log_epoch: log epoch at the start of the run; None if it does not keep to the fence of Spark's logs.
+
+        Raises:
+            LogFencedError: they are. The batch may lack its checkpoint, which is no damage.
+        """
+        if log_epoch is not None and self.epoch > log_epoch:
+            raise LogFencedError(location, log_epoch)
 
 
 def marker(epoch: int) -> str:

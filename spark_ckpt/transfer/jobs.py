@@ -19,7 +19,7 @@ from spark_ckpt.operations.state_jobs import (
     ImportedPartition,
     SourceState,
 )
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 from spark_ckpt.transfer.jvm import state_transfer
 
 if TYPE_CHECKING:

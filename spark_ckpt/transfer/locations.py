@@ -12,7 +12,7 @@ from spark_ckpt.operations.exporting import FORMATS, Export, export_state
 from spark_ckpt.operations.import_undo import Undo, undo_import
 from spark_ckpt.operations.importing import Import, import_state
 from spark_ckpt.operations.restore import as_hadoop_writes
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 from spark_ckpt.transfer.jobs import SessionStateJobs
 from spark_ckpt.transfer.jvm import state_transfer
 from spark_ckpt.transfer.session_files import storage_of

@@ -11,18 +11,12 @@ from hypothesis import strategies as st
 
 from spark_ckpt.checkpoint.batch import SegmentTable, Source, SparkBatch, StoreState
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
-from spark_ckpt.checkpoint.compose import (
-    decompose,
-    key_group_span,
-    offset_elements,
-    operator_id_of,
-    spark_batch_of,
-)
+from spark_ckpt.checkpoint.compose import decompose, offset_elements, operator_id_of, spark_batch_of
 from spark_ckpt.checkpoint.encode import encode_metadata
 from spark_ckpt.checkpoint.packing import packed
 from spark_ckpt.errors import CheckpointError, UnsupportedFormatError
 from spark_ckpt.features import Feature
-from spark_ckpt.format.key_groups import factors
+from spark_ckpt.format.key_groups import factors, key_group_span
 from spark_ckpt.format.keys import PartitionFilter, StoreKey
 from spark_ckpt.metadata import (
     ByteStreamStateHandle,

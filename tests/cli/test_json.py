@@ -92,18 +92,18 @@ from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
 from spark_ckpt.operations import errors as operation_errors
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.copy import CheckpointCopy
-from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.doctor import Finding, Report, Status
-from spark_ckpt.operations.earlier_state import EarlierState
 from spark_ckpt.operations.errors import CollectionRefusedError, RescaleRefusedError
 from spark_ckpt.operations.exporting import Export
-from spark_ckpt.operations.gc import Collection
+from spark_ckpt.operations.gc import Collection, EarlierState
 from spark_ckpt.operations.import_undo import Undo
 from spark_ckpt.operations.importing import Import
 from spark_ckpt.operations.rescale import RescaledStore, Rescaling
-from spark_ckpt.operations.rollback import Rollback
 from spark_ckpt.operations.transferred import TransferredStore
-from spark_ckpt.operations.verify import CheckpointVerdict, Verification
+from spark_ckpt.operations.verify import Verification
+from spark_ckpt.recovery.damage import Damage
+from spark_ckpt.recovery.rollback import Rollback
+from spark_ckpt.recovery.verdict import CheckpointVerdict
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError, SparkLogFormatError, StateSchemaError
 from spark_ckpt.spark_files.source_positions import KafkaPosition
 from spark_ckpt.state.errors import (
@@ -230,10 +230,10 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     location_errors.ForeignLocationError("/x", "reason"),
     location_errors.NoCheckpointError("/x"),
     location_errors.CheckpointsMissingError("/x/ckpt", 1),
-    operation_errors.NotCommittedError("/x", 1, 2),
+    location_errors.NotCommittedError("/x", 1, 2),
     operation_errors.TargetNotEmptyError("/x"),
     operation_errors.SubsumedDuringCopyError("/x", 20),
-    operation_errors.LocationInUseError("/x", "owner", True, 1),
+    location_errors.LocationInUseError("/x", "owner", True, 1),
     operation_errors.RollbackRefusedError("/x", 1, "reason"),
     CheckpointNotFoundError("/x", 1, [2, 3]),
     location_errors.TargetExistsError("/x/_metadata"),
@@ -451,7 +451,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    packages = ("cli", "flink", "location", "metadata", "operations", "state")
+    packages = ("cli", "flink", "location", "metadata", "operations", "recovery", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # `inspect` checks that its file exists before it calls `metadata.load`.

@@ -18,9 +18,9 @@ from spark_ckpt.coordinator.errors import IncompleteCheckpointError
 from spark_ckpt.errors import CheckpointError, ProtocolError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
+from spark_ckpt.location.orphans import MINIMUM_GRACE_SECONDS
 from spark_ckpt.messages import Ack, BaseSnapshot, Operator, Outcome, Segment, TaskFailed
 from spark_ckpt.metadata import load
-from spark_ckpt.operations.gc import MINIMUM_GRACE_SECONDS
 from spark_ckpt.storage import LocalStorage
 from spark_ckpt.storage.errors import PathEscapeError
 from tests.storage.faulty import FaultyStorage

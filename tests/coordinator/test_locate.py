@@ -9,7 +9,6 @@ import pytest
 
 from spark_ckpt.checkpoint.chains import Chain, ChainEntry
 from spark_ckpt.checkpoint.load import CheckpointState
-from spark_ckpt.coordinator.locate import has_exact_rows
 from spark_ckpt.format.key_groups import factors
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.operations.reassign import reassign
@@ -34,21 +33,21 @@ def checkpoint(version: int, chains: list[Chain]) -> CheckpointState:
 
 def test_an_idle_partition_of_a_batch_has_exact_rows_too() -> None:
     chains = [chain(3, *range(6)), chain(2, *range(6, 12)), Chain("1" * 32, 0)]
-    assert [has_exact_rows(each, checkpoint(3, chains)) for each in chains] == [True] * 3
-    assert [has_exact_rows(each, checkpoint(4, chains)) for each in chains] == [False] * 3
+    assert [checkpoint(3, chains).has_exact_rows(each) for each in chains] == [True] * 3
+    assert [checkpoint(4, chains).has_exact_rows(each) for each in chains] == [False] * 3
 
 
 @pytest.mark.parametrize("partitions", [1, 4, 5])
 def test_a_rescale_estimates_rows(partitions: int) -> None:
     chains = reassign([chain(3, *range(6)), chain(2, *range(6, 12))], partitions, NUMBERING)
-    assert not any(has_exact_rows(each, checkpoint(4, chains)) for each in chains)
+    assert not any(checkpoint(4, chains).has_exact_rows(each) for each in chains)
 
 
 def test_rows_behind_a_filter_are_not_counted() -> None:
     chains = reassign([chain(3, *range(6)), chain(3, *range(6, 12))], 5, NUMBERING)
     filtered = [each for each in chains if any(entry.filters for entry in each.entries)]
     assert filtered
-    assert not any(has_exact_rows(each, checkpoint(3, chains)) for each in filtered)
+    assert not any(checkpoint(3, chains).has_exact_rows(each) for each in filtered)
 
 
 def test_the_reply_has_the_key_group_of_each_block(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from spark_ckpt.coordinator.recent_batches import RecentBatches
-from spark_ckpt.operations.gc import MINIMUM_GRACE_SECONDS
+from spark_ckpt.coordinator.completion import RecentBatches
+from spark_ckpt.location.orphans import MINIMUM_GRACE_SECONDS
 from tests.support.clocks import NoClock
 
 

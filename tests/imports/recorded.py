@@ -15,7 +15,7 @@ from spark_ckpt.operations.state_jobs import (
     SourceState,
     StateJobs,
 )
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 
 _Result = TypeVar("_Result")
 

@@ -14,12 +14,12 @@ import pytest
 from spark_ckpt.checkpoint.compose import decompose, operator_id_of
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, StorageError
-from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError
+from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError, NotCommittedError
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD
 from spark_ckpt.messages import Operator
 from spark_ckpt.metadata import METADATA_FILE_NAME, load, relative_paths
 from spark_ckpt.operations.copy import CheckpointCopy
-from spark_ckpt.operations.errors import NotCommittedError, SubsumedDuringCopyError, TargetNotEmptyError
+from spark_ckpt.operations.errors import SubsumedDuringCopyError, TargetNotEmptyError
 from spark_ckpt.operations.restore import restore
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.savepoint import take_savepoint

@@ -23,9 +23,10 @@ from spark_ckpt.completed import CheckpointRecord, FilesystemCompletedCheckpoint
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.errors import SparkCkptError, StorageError
 from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.location.errors import LocationInUseError
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.metadata import loads
-from spark_ckpt.operations.errors import LocationInUseError, RescaleRefusedError
+from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.operations.rescale_plan import state_ids
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry

@@ -15,13 +15,14 @@ from spark_ckpt.checkpoint.errors import VersionNotFoundError
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.errors import DamagedCheckpointError
-from spark_ckpt.location.errors import CheckpointNotFoundError
+from spark_ckpt.location.errors import CheckpointNotFoundError, LocationInUseError
+from spark_ckpt.location.open_store import open_store
 from spark_ckpt.messages import Operator
-from spark_ckpt.operations.driver_liveness import open_store
-from spark_ckpt.operations.errors import LocationInUseError, RollbackRefusedError
-from spark_ckpt.operations.rollback import Rollback, roll_back
-from spark_ckpt.operations.rollback_fence import GRACE_SECONDS
+from spark_ckpt.operations.errors import RollbackRefusedError
+from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
+from spark_ckpt.recovery.fence import GRACE_SECONDS
+from spark_ckpt.recovery.rollback import Rollback
 from spark_ckpt.spark_files.errors import LogFencedError
 from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
 from spark_ckpt.storage import LocalStorage, Storage

@@ -35,7 +35,7 @@ from spark_ckpt.messages import (
     Trigger,
     Unreadable,
 )
-from spark_ckpt.operations.errors import RolledBackError
+from spark_ckpt.recovery.errors import RolledBackError
 from spark_ckpt.storage import Storage
 from tests.simulation.scheduler import Group, Mailbox, Promise
 from tests.support.driver import do_now

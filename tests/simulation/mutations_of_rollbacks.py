@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CompletedCheckpointStore
-from spark_ckpt.operations import rollback
-from spark_ckpt.operations.rollback_fence import FencedLogs
+from spark_ckpt.recovery import rollback
+from spark_ckpt.recovery.fence import FencedLogs
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import Storage

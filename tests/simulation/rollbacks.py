@@ -12,9 +12,9 @@ from spark_ckpt.completed import JobStatus, Owner
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.location.driver_liveness import OPERATION
 from spark_ckpt.location.open_store import make_store
-from spark_ckpt.operations.driver_liveness import OPERATION
-from spark_ckpt.operations.rollback import Rollback, claim_and_move
+from spark_ckpt.recovery.rollback import Rollback, claim_and_move
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
 from tests.simulation.clocks import MachineClock
@@ -163,7 +163,7 @@ class RollingBack:
     @contextmanager
     def noted(self) -> Iterator[None]:
         """Notes the rollbacks that drivers begin."""
-        with patch("spark_ckpt.operations.rollback_on_damage.claim_and_move", self._noting(claim_and_move)):
+        with patch("spark_ckpt.recovery.rollback_on_damage.claim_and_move", self._noting(claim_and_move)):
             yield
 
     def _noting(self, move: Callable[..., Rollback]) -> Callable[..., Rollback]:

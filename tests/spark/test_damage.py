@@ -32,7 +32,7 @@ SLOW = textwrap.dedent(
     f"""
     import sys, time
     from spark_ckpt.bridge import __main__ as main
-    from spark_ckpt.operations import rollback_on_damage
+    from spark_ckpt.recovery import rollback_on_damage
 
     verify = rollback_on_damage.verify_checkpoint
 

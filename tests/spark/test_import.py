@@ -16,14 +16,15 @@ from pyspark.sql import SparkSession
 
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
 from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.location.import_marker import MARKER, ImportMarker
+from spark_ckpt.operations import earlier_state
 from spark_ckpt.operations.errors import QueryMayRunError, StateTransferError, TransferRefusedError
 from spark_ckpt.operations.gc import collect_garbage
-from spark_ckpt.operations.import_marker import MARKER, ImportMarker
 from spark_ckpt.operations.importing import import_state
 from spark_ckpt.operations.restore import as_hadoop_writes
 from spark_ckpt.operations.state_jobs import ImportedPartition, SourceState
 from spark_ckpt.operations.stopped_query import HDFS_PROVIDER, read_stopped_query
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 from spark_ckpt.storage import resolve
 from spark_ckpt.transfer import import_location, undo_import_of_location
 from spark_ckpt.transfer.jobs import SessionStateJobs
@@ -251,19 +252,19 @@ def test_a_batch_that_ours_has_begun_is_repeated_after_an_undo(spark: SparkSessi
 def test_a_later_batch_ends_the_undo_and_frees_the_earlier_state(spark: SparkSession, tmp_path: Path) -> None:
     location = stop_query(spark, tmp_path, "sessions", "changelog")
     import_location(spark, str(location), force=True)
-    assert collect_garbage(resolve(str(location))).earlier is None
+    assert collect_garbage(resolve(str(location)), earlier_states=earlier_state).earlier is None
     offer(tmp_path, BEFORE + 1)
     run(spark, "sessions", tmp_path, location, OURS)
     with pytest.raises(TransferRefusedError, match=r"has committed batch \d+ since.*spark-ckpt export"):
         undo_import_of_location(spark, str(location))
     theirs = [path for path in (location / "state/0/1").rglob("*") if path.is_file()]
     assert theirs
-    planned = collect_garbage(resolve(str(location)), dry_run=True).earlier
+    planned = collect_garbage(resolve(str(location)), dry_run=True, earlier_states=earlier_state).earlier
     assert planned is not None and planned.provider == "RocksDB" and len(planned.files) >= len(theirs)
-    assert collect_garbage(resolve(str(location))).earlier == planned
+    assert collect_garbage(resolve(str(location)), earlier_states=earlier_state).earlier == planned
     assert [path for path in (location / "state/0/1").rglob("*") if path.is_file()] == []
     assert not (location / MARKER).exists()
-    assert collect_garbage(resolve(str(location))).earlier is None
+    assert collect_garbage(resolve(str(location)), earlier_states=earlier_state).earlier is None
     offer(tmp_path, ALL)
     assert run(spark, "sessions", tmp_path, location, OURS)
     store = spark.read.format("statestore").load(str(location))

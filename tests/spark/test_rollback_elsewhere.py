@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.operations import driver_liveness
-from spark_ckpt.operations.rollback import Rollback, roll_back
+from spark_ckpt.location import driver_liveness
+from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
+from spark_ckpt.recovery.rollback import Rollback
 from spark_ckpt.storage import LocalStorage
 from tests.spark.jobs.running_count import FAILED, waiting
 from tests.support.checkpoints import committed_batches, log_records

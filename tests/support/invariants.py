@@ -12,7 +12,7 @@ from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import CheckpointRecord, Record, RecordFiles
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.operations.verify import check_log as damages_of_log
-from spark_ckpt.operations.verify_state import check_state
+from spark_ckpt.recovery.state_check import check_state
 from spark_ckpt.storage import LocalStorage, Storage
 
 _RECORD = re.compile(r"([0-9]{20})\.json")

@@ -14,6 +14,7 @@ from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import Column, Table, progress_bar
 from spark_ckpt.figures import count
 from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.operations import earlier_state
 from spark_ckpt.operations.doctor import Finding, Report, Status, Verdict, examine
 from spark_ckpt.redaction import redacted
 
@@ -101,7 +102,7 @@ def examine_location(session: Session, location: str, everything: bool, probe: b
     """
     storage, _ = CheckpointLocation.open(location).copy_source(None)
     with progress_bar("reading") as progress:
-        report = examine(storage, everything=everything, probe=probe, progress=progress)
+        report = examine(storage, everything=everything, probe=probe, earlier_states=earlier_state, progress=progress)
     session.output.show(DoctorResult(report))
     if report.verdict is Verdict.DAMAGED:
         click.get_current_context().exit(DAMAGED)

@@ -16,9 +16,9 @@ from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.config import units
 from spark_ckpt.figures import count, human_size, iso_time
 from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.location.orphans import Leftover
-from spark_ckpt.operations.earlier_state import EarlierState
-from spark_ckpt.operations.gc import DEFAULT_GRACE_SECONDS, MINIMUM_GRACE_SECONDS, Collection, collect_garbage
+from spark_ckpt.location.orphans import MINIMUM_GRACE_SECONDS, Leftover
+from spark_ckpt.operations import earlier_state
+from spark_ckpt.operations.gc import DEFAULT_GRACE_SECONDS, Collection, EarlierState, collect_garbage
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,9 @@ def collect_orphans(session: Session, location: str, dry_run: bool, grace: float
     """
     storage = CheckpointLocation.open(location).of_query()
     with progress_bar("deleting") as progress:
-        collection = collect_garbage(storage, grace_seconds=grace, dry_run=dry_run, progress=progress)
+        collection = collect_garbage(
+            storage, grace_seconds=grace, dry_run=dry_run, earlier_states=earlier_state, progress=progress
+        )
     session.output.show(GcResult(collection))
     if collection.failed:
         click.get_current_context().exit(FAILED)

@@ -22,7 +22,8 @@ from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.operations.rollback import Rollback, roll_back
+from spark_ckpt.operations.rollback import roll_back
+from spark_ckpt.recovery.rollback import Rollback
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.flink.tables.verify import FlinkDamage, FlinkVerdict, FlinkVerification, verify_flink
 from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.operations.damage import Damage
-from spark_ckpt.operations.verify import CheckpointVerdict, Remedy, Verification, verify
+from spark_ckpt.operations.verify import Remedy, Verification, verify
+from spark_ckpt.recovery.damage import Damage
+from spark_ckpt.recovery.verdict import CheckpointVerdict
 
 _MOST_LINES = 20
 

@@ -12,12 +12,12 @@ from spark_ckpt.flink.export.model import DEFAULT_MAX_PARALLELISM
 from spark_ckpt.flink.export.plan import Target, plan_operator
 from spark_ckpt.flink.export.source_operator import Forms
 from spark_ckpt.flink.export.sources import ONLY
+from spark_ckpt.location.driver_liveness import check_no_known_driver
 from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.operations.driver_liveness import check_no_known_driver
+from spark_ckpt.location.snapshot import find_record
 from spark_ckpt.operations.errors import TargetNotEmptyError
-from spark_ckpt.operations.snapshot import find_record
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 from spark_ckpt.state.catalog import open_state
 
 OPERATOR_ID_BYTES = 16

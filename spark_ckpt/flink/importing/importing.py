@@ -16,9 +16,10 @@ from spark_ckpt.flink.importing.result import FlinkImport
 from spark_ckpt.flink.importing.targets import targets_of
 from spark_ckpt.flink.importing.writing import ImportWriter
 from spark_ckpt.flink.tables.find import find_flink_state
+from spark_ckpt.location.driver_liveness import check_not_running
 from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.operations.driver_liveness import check_not_running, open_store
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.location.open_store import open_store
+from spark_ckpt.progress import Progress
 
 
 def import_flink_savepoint(

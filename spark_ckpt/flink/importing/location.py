@@ -10,7 +10,7 @@ from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.load import version_not_found
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.flink.importing.errors import FlinkImportRefusedError
-from spark_ckpt.operations.import_marker import MARKER, ImportMarker, read_marker
+from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.operations.rescale_plan import state_ids
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog

@@ -20,7 +20,7 @@ from spark_ckpt.flink.importing.spill import RowSpill
 from spark_ckpt.flink.importing.targets import TargetKind
 from spark_ckpt.flink.tables.read import FlinkScan
 from spark_ckpt.operations.rescale_plan import state_ids
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.state.catalog import StateCatalog, Store

@@ -11,10 +11,10 @@ from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus
 from spark_ckpt.compaction.policy import chain_bound
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.figures import count, human_duration, human_size, iso_time
+from spark_ckpt.location.driver_liveness import Holder
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
-from spark_ckpt.operations.driver_liveness import Holder
 
 LAST_CHECKPOINT = "last checkpoint"
 CHAINS = "chains"

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.operations.advice import Advice, Step
-from spark_ckpt.operations.damage import Damage
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
 from spark_ckpt.operations.verify import Remedy, Verification
+from spark_ckpt.recovery.damage import Damage
 
 STATE = "state"
 SPARK_LOGS = "spark logs"

@@ -8,10 +8,10 @@ from typing import Any
 
 from spark_ckpt.completed import ClaimRecord, Owner
 from spark_ckpt.figures import count, human_duration, iso_time
+from spark_ckpt.location.driver_liveness import OPERATION, Holder
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
-from spark_ckpt.operations.driver_liveness import OPERATION, Holder
 
 DRIVER = "driver"
 TAKEOVERS = "takeovers"

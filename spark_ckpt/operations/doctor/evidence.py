@@ -10,13 +10,15 @@ from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, Record, RecordFiles, without_void_records
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
+from spark_ckpt.location.driver_liveness import Hold, hold_of
 from spark_ckpt.location.errors import NoCheckpointError
 from spark_ckpt.location.listing import is_retained, scan
 from spark_ckpt.location.savepoint import is_savepoint, read_savepoint_record
-from spark_ckpt.operations.damage import Damage
-from spark_ckpt.operations.driver_liveness import Hold, hold_of
-from spark_ckpt.operations.snapshot import read_snapshot
-from spark_ckpt.operations.verify import Progress, Remedy, Verification, verify
+from spark_ckpt.location.snapshot import read_snapshot
+from spark_ckpt.operations.gc import EarlierStates
+from spark_ckpt.operations.verify import Remedy, Verification, verify
+from spark_ckpt.progress import Progress
+from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import ROLLBACKS
 from spark_ckpt.storage import Storage, until_stable
@@ -32,13 +34,22 @@ class Evidence:
         clock: source of time.
         everything: True to read all retained checkpoints in full, not only the newest.
         progress: called after each segment that is read.
+        earlier_states: finds state files of the provider that the query was imported from.
     """
 
-    def __init__(self, storage: Storage, clock: Clock, everything: bool, progress: Progress) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        clock: Clock,
+        everything: bool,
+        progress: Progress,
+        earlier_states: EarlierStates | None = None,
+    ) -> None:
         self.storage = storage
         self.location = storage.location
         self.clock = clock
         self.now_ms = clock.now_ms()
+        self.earlier_states = earlier_states
         self._everything = everything
         self._progress = progress
 

@@ -11,7 +11,8 @@ from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor import checkpoints, damage, drivers, environment, files
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Report, Status, command_line
-from spark_ckpt.operations.verify import Progress
+from spark_ckpt.operations.gc import EarlierStates
+from spark_ckpt.progress import Progress
 from spark_ckpt.redaction import redacted
 from spark_ckpt.storage import Storage
 
@@ -58,6 +59,7 @@ def examine(
     *,
     everything: bool = False,
     probe: bool = False,
+    earlier_states: EarlierStates | None = None,
     clock: Clock | None = None,
     progress: Progress = lambda done, of: None,
     checks: Sequence[Check] = CHECKS,
@@ -71,11 +73,12 @@ def examine(
         everything: True to read all retained checkpoints in full. By default the newest is read and, if it is damaged,
             earlier ones until one is intact.
         probe: True to test the exclusive create and the clock of the storage with one file, which is deleted again.
+        earlier_states: finds state files of the provider that the query was imported from.
         clock: source of time.
         progress: called after each segment that is read.
         checks: the checks.
     """
-    evidence = Evidence(storage, clock or SystemClock(), everything, progress)
+    evidence = Evidence(storage, clock or SystemClock(), everything, progress, earlier_states)
     try:
         is_savepoint = evidence.is_savepoint
     except StorageError:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from spark_ckpt.errors import StorageError
 from spark_ckpt.figures import count, human_size
+from spark_ckpt.location.import_marker import read_marker
 from spark_ckpt.location.orphans import list_all
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
 from spark_ckpt.operations.gc import collect_garbage
-from spark_ckpt.operations.import_marker import read_marker
 from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.spark_files.rollbacks import marker as marker_name
 
@@ -24,7 +24,9 @@ def check_files(evidence: Evidence) -> Iterator[Finding]:
     """Files of the location, and the orphans among them."""
     there = list_all(evidence.storage)
     size = sum(file.size for file in there.state)
-    found = collect_garbage(evidence.storage, dry_run=True, clock=evidence.clock)
+    found = collect_garbage(
+        evidence.storage, dry_run=True, earlier_states=evidence.earlier_states, clock=evidence.clock
+    )
     data = {
         "files": len(there.state),
         "bytes": size,

@@ -13,8 +13,8 @@ import spark_ckpt
 from spark_ckpt.completed import ClaimRecord, RecordFiles, encode_record
 from spark_ckpt.completed.processes import identity_of
 from spark_ckpt.flink.export.operator_id import operator_id_of
-from spark_ckpt.location.errors import CheckpointNotFoundError
-from spark_ckpt.operations.errors import LocationInUseError, NotCommittedError, TargetNotEmptyError
+from spark_ckpt.location.errors import CheckpointNotFoundError, LocationInUseError, NotCommittedError
+from spark_ckpt.operations.errors import TargetNotEmptyError
 from spark_ckpt.operations.savepoint import take_savepoint
 from spark_ckpt.spark_files.logs import BatchLog
 from spark_ckpt.storage import LocalStorage

@@ -30,10 +30,10 @@ from spark_ckpt.flink.streams.types.composites import TupleSerializer
 from spark_ckpt.flink.streams.types.primitives import DOUBLE, FLOAT, LONG
 from spark_ckpt.flink.tables.types import arrow_type
 from spark_ckpt.format.segments import Section
+from spark_ckpt.location.errors import ImportUnfinishedError
+from spark_ckpt.location.import_marker import read_marker
 from spark_ckpt.messages import Trigger
 from spark_ckpt.operations.doctor import examine
-from spark_ckpt.operations.errors import ImportUnfinishedError
-from spark_ckpt.operations.import_marker import read_marker
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog

@@ -15,11 +15,11 @@ import pytest
 from spark_ckpt.completed import FilesystemCompletedCheckpointStore, Owner, RecordFiles
 from spark_ckpt.errors import UnsupportedFormatError
 from spark_ckpt.jars import SUPPORTED_SPARK
+from spark_ckpt.location.import_marker import MARKER, ImportMarker
 from spark_ckpt.messages import Decline, Task
 from spark_ckpt.operations.advice import Advice, Step
 from spark_ckpt.operations.doctor import Finding, Report, Status, Verdict
 from spark_ckpt.operations.doctor.evidence import Evidence
-from spark_ckpt.operations.import_marker import MARKER, ImportMarker
 from spark_ckpt.operations.savepoint import take_savepoint
 from spark_ckpt.operations.verify import Remedy, verify
 from spark_ckpt.spark_files import rollbacks

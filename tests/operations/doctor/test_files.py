@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from spark_ckpt.location.import_marker import MARKER, ImportMarker
 from spark_ckpt.operations.doctor import Status, Verdict
-from spark_ckpt.operations.import_marker import MARKER, ImportMarker
 from spark_ckpt.spark_files import rollbacks
 from spark_ckpt.storage import LocalStorage
 from tests.operations.doctor.examined import LOST, examined, only

@@ -46,7 +46,7 @@ private[ckpt] final class LogFence private (location: Path, val epoch: Long, sta
 
 private[ckpt] object LogFence {
 
-  /** Half of `GRACE_SECONDS` in `spark_ckpt.operations.rollback_fence`, so that an entry can take the other half. */
+  /** Half of `GRACE_SECONDS` in `spark_ckpt.recovery.fence`, so that an entry can take the other half. */
   val FreshNanos: Long = 5L * 1000 * 1000 * 1000
 
   private val Directory = "ckpt/rollbacks"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.checkpoint.batch import SparkBatch
-from spark_ckpt.operations.verify_start import Start, check_start
+from spark_ckpt.recovery.start_check import Start, check_start
 from spark_ckpt.storage import LocalStorage
 from tests.support.locations import LocationBuilder, make_batch
 

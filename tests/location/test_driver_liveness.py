@@ -13,7 +13,7 @@ import pytest
 
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, MetadataReference, Owner
 from spark_ckpt.completed.processes import identity_of
-from spark_ckpt.operations.driver_liveness import OPERATION, Holder, hold_of
+from spark_ckpt.location.driver_liveness import OPERATION, Holder, hold_of
 
 NOW_MS = time.time_ns() // 1_000_000
 

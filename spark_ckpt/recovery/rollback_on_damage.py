@@ -15,10 +15,10 @@ from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.config import ROLL_BACK, CheckpointConfig
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.operations.errors import RolledBackError
-from spark_ckpt.operations.rollback import claim_and_move, claim_location
-from spark_ckpt.operations.verify import verify_checkpoint
-from spark_ckpt.operations.verify_state import check_subtask
+from spark_ckpt.recovery.errors import RolledBackError
+from spark_ckpt.recovery.rollback import claim_and_move, claim_location
+from spark_ckpt.recovery.state_check import check_subtask
+from spark_ckpt.recovery.verdict import verify_checkpoint
 from spark_ckpt.spark_files.errors import LogFencedError
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.errors import StateFileNotFoundError
-from spark_ckpt.operations.damage import Damage
+from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.errors import SparkLogFormatError, StateSchemaError
 from spark_ckpt.spark_files.logs import SOURCES, STATE, BatchLog, SparkBatches, SparkLog, entry_name

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState, read_metadata, state_of
 from spark_ckpt.completed import CheckpointRecord
-from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError
+from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError, NotCommittedError
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.location.savepoint import is_savepoint, read_savepoint_record, with_location_paths
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata
-from spark_ckpt.operations.errors import NotCommittedError
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.storage import Storage
 

@@ -17,11 +17,11 @@ from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.messages import NO_VERSION, Event, Notification, Unreadable
-from spark_ckpt.operations.errors import RolledBackError
 from spark_ckpt.operations.rollback import roll_back
-from spark_ckpt.operations.rollback_fence import GRACE_SECONDS
 from spark_ckpt.operations.verify import verify
-from spark_ckpt.operations.verify_state import check_subtask
+from spark_ckpt.recovery.errors import RolledBackError
+from spark_ckpt.recovery.fence import GRACE_SECONDS
+from spark_ckpt.recovery.state_check import check_subtask
 from spark_ckpt.spark_files.errors import LogFencedError
 from spark_ckpt.spark_files.rollbacks import Rollbacks, begin, finish, marker
 from spark_ckpt.storage import LocalStorage

@@ -8,23 +8,15 @@ names and process ids are reused.
 
 from __future__ import annotations
 
-import os
-import socket
-import uuid
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from spark_ckpt.clock import Clock
 from spark_ckpt.completed import ClaimRecord, CompletedCheckpointStore, Owner, Record, RecordFiles
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.completed.processes import is_running
-from spark_ckpt.config import STORE, CheckpointConfig
-from spark_ckpt.location.listing import list_completed
-from spark_ckpt.location.open_store import make_store
-from spark_ckpt.operations.errors import LocationInUseError
-from spark_ckpt.spark_files.logs import SparkLog
+from spark_ckpt.location.errors import LocationInUseError
 from spark_ckpt.storage import Storage
 
 OPERATION = "spark-ckpt "
@@ -159,35 +151,3 @@ def _hold(store: CompletedCheckpointStore, has_ended: HasEnded) -> Hold:
 
 def _in_use(location: str, hold: Hold) -> LocationInUseError:
     return LocationInUseError(location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
-
-
-def open_store(
-    storage: Storage, settings: Mapping[str, str], operation: str, clock: Clock
-) -> tuple[CompletedCheckpointStore, Owner]:
-    """The completed-checkpoint store of the settings, or the one that the files in the location indicate.
-
-    It is neither recovered nor claimed.
-
-    Args:
-        storage: storage of the checkpoint location.
-        settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`.
-        operation: name of the command.
-        clock: source of time.
-
-    Returns:
-        The store, and the owner for a claim.
-
-    Raises:
-        SettingError: a setting is invalid, contradicts another one, or is unknown.
-        LogMissingError: the log of the location is gone.
-        SparkLogFormatError: Spark's file with the query's id is damaged.
-        StorageError: the location cannot be read.
-    """
-    config = CheckpointConfig.parse_strictly(settings)
-    if STORE.key not in settings and not RecordFiles(storage).ids():
-        list_completed(storage)
-        config = replace(config, store="standalone")
-    token = str(uuid.uuid4())
-    run_id = f"{OPERATION}{operation} {token}"
-    owner = Owner(socket.gethostname(), os.getpid(), token, SparkLog(storage).query_id(), run_id)
-    return make_store(config, storage, owner, clock), owner

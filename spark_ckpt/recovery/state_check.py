@@ -18,7 +18,7 @@ from spark_ckpt.format.key_groups import ParallelismError, overlapping_ranges
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import HEADER_BYTES, Block, SegmentKind, decode_block
 from spark_ckpt.metadata import KeyGroupRange
-from spark_ckpt.operations.damage import Damage
+from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.storage import Storage
 
 _BODY_LENGTH = slice(24, 28)

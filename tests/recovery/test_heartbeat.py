@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from spark_ckpt.clock import SystemClock
-from spark_ckpt.coordinator.heartbeat import Heartbeat
+from spark_ckpt.recovery.heartbeat import Heartbeat
 
 
 class SetClock(SystemClock):

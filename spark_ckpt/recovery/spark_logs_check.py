@@ -11,8 +11,8 @@ from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.savepoint import is_savepoint
 from spark_ckpt.metadata import ByteStreamStateHandle, CheckpointMetadata
-from spark_ckpt.operations.damage import Damage
-from spark_ckpt.operations.verify_start import Start, check_start
+from spark_ckpt.recovery.damage import Damage
+from spark_ckpt.recovery.start_check import Start, check_start
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.errors import SparkLogFormatError
 from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkBatches, SparkLog, entry_name

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.layout import IMPORT_MARKER, in_location
 from spark_ckpt.errors import CheckpointError
+from spark_ckpt.location.errors import ImportUnfinishedError
 from spark_ckpt.storage import Storage
 
 MARKER = in_location(IMPORT_MARKER)
@@ -74,3 +75,15 @@ def read_marker(storage: Storage) -> ImportMarker | None:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         raise CheckpointError(f"{storage.describe(MARKER)} is not the marker of an import: {e}") from e
+
+
+def check_no_import(storage: Storage) -> None:
+    """Check that no import into the location, then a new one, was interrupted.
+
+    Raises:
+        ImportUnfinishedError: one was.
+        CheckpointError, StorageError: as `read_marker`.
+    """
+    marker = read_marker(storage)
+    if marker is not None and marker.checkpoint_id is None:
+        raise ImportUnfinishedError(storage.location)

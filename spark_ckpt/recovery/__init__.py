@@ -1,0 +1,1 @@
+"""Damage of a checkpoint, and the way back from it: what a driver and the commands both do."""

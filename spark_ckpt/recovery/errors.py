@@ -1,0 +1,32 @@
+"""Errors of damaged queries."""
+
+from __future__ import annotations
+
+from spark_ckpt.checkpoint.errors import VersionNotFoundError
+from spark_ckpt.completed.errors import DamagedRecordError
+from spark_ckpt.errors import CheckpointError, DamagedCheckpointError
+
+
+class RolledBackError(CheckpointError):
+    """Automatic rollback from a damaged checkpoint to an earlier one.
+
+    Attributes:
+        damaged: damage of the checkpoint or of its record.
+        checkpoint_id: checkpoint that the query continues from.
+    """
+
+    fatal = True
+
+    def __init__(
+        self,
+        damaged: DamagedCheckpointError | DamagedRecordError | VersionNotFoundError,
+        checkpoint_id: int,
+        batch_id: int,
+        rollback_dir: str,
+    ) -> None:
+        self.damaged = damaged
+        self.checkpoint_id = checkpoint_id
+        super().__init__(
+            f"{damaged.what}. The query was rolled back to checkpoint {checkpoint_id} of batch {batch_id}; files of "
+            f"later batches are in {rollback_dir}. Start the query again: it continues with batch {batch_id + 1}"
+        )
