@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from spark_ckpt.flink.export.exporting import export_savepoint
     from spark_ckpt.flink.importing import import_flink_savepoint
     from spark_ckpt.jars import jar_path
+    from spark_ckpt.migrate import export_location, import_location, undo_import_of_location
     from spark_ckpt.reading import read_state
     from spark_ckpt.session import configure
-    from spark_ckpt.transfer import export_location, import_location, undo_import_of_location
 
 __all__ = [
     "__version__",
@@ -31,13 +31,13 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "configure": "spark_ckpt.session",
-    "export_location": "spark_ckpt.transfer",
+    "export_location": "spark_ckpt.migrate",
     "export_savepoint": "spark_ckpt.flink.export.exporting",
     "import_flink_savepoint": "spark_ckpt.flink.importing",
-    "import_location": "spark_ckpt.transfer",
+    "import_location": "spark_ckpt.migrate",
     "jar_path": "spark_ckpt.jars",
     "read_state": "spark_ckpt.reading",
-    "undo_import_of_location": "spark_ckpt.transfer",
+    "undo_import_of_location": "spark_ckpt.migrate",
 }
 
 

@@ -19,7 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "__init__ | __main__",
         "cli | bridge",
-        "reading | session | transfer",
+        "reading | session | migrate",
         "flink.export | flink.importing",
         "flink.tables",
         "flink.streams | flink.rocksdb",
@@ -45,6 +45,7 @@ WINGS = frozenset({"flink"})
 
 ONLY_BY: dict[str, frozenset[str]] = {
     "flink": frozenset({"__init__", "cli", "reading"}),
+    "migrate": frozenset({"__init__", "cli"}),
     "coordinator": frozenset({"bridge"}),
 }
 """Importers of packages that no other package imports, whatever its layer. So the core never imports Flink's wing."""
@@ -102,6 +103,8 @@ def test_an_import_of_a_higher_layer_is_a_violation() -> None:
     assert not is_allowed(Import("location.find", "operations.snapshot", 1))
     assert not is_allowed(Import("cli.main", "coordinator.job", 1))
     assert not is_allowed(Import("coordinator.job", "operations.gc", 1))
+    assert not is_allowed(Import("operations.gc", "migrate.earlier_state", 1))
+    assert not is_allowed(Import("session", "migrate.locations", 1))
     assert not is_allowed(Import("compaction.plan", "coordinator.job", 1))
     assert not is_allowed(Import("metadata.files", "clock", 1))
     assert not is_allowed(Import("storage.local", "", 1))

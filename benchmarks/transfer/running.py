@@ -17,7 +17,7 @@ from benchmarks.stores.results import Record
 from benchmarks.stores.stopped import stopped_location
 from benchmarks.stores.workloads import Workload
 from spark_ckpt import export_location, import_location
-from spark_ckpt.operations.stopped_query import read_stopped_query
+from spark_ckpt.migrate.stopped_query import read_stopped_query
 from spark_ckpt.storage import LocalStorage
 
 _CHANGES = 4  # batches after the load, each with a hundredth of the keys

@@ -38,12 +38,8 @@ from spark_ckpt.flink.importing.errors import (
     FlinkTypeError,
 )
 from spark_ckpt.location.errors import LocationInUseError, NotCommittedError
-from spark_ckpt.operations.errors import (
-    QueryMayRunError,
-    RescaleRefusedError,
-    RollbackRefusedError,
-    TransferRefusedError,
-)
+from spark_ckpt.migrate.errors import QueryMayRunError, TransferRefusedError
+from spark_ckpt.operations.errors import RescaleRefusedError, RollbackRefusedError
 
 _STATUSES = {
     FlinkImportRefusedError: REFUSED,

@@ -89,17 +89,18 @@ from spark_ckpt.location.errors import CheckpointNotFoundError, LinkedStateError
 from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
 from spark_ckpt.location.orphans import Leftover
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
+from spark_ckpt.migrate import errors as migrate_errors
+from spark_ckpt.migrate.exporting import Export
+from spark_ckpt.migrate.importing import Import
+from spark_ckpt.migrate.transferred import TransferredStore
+from spark_ckpt.migrate.undo import Undo
 from spark_ckpt.operations import errors as operation_errors
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.doctor import Finding, Report, Status
 from spark_ckpt.operations.errors import CollectionRefusedError, RescaleRefusedError
-from spark_ckpt.operations.exporting import Export
 from spark_ckpt.operations.gc import Collection, EarlierState
-from spark_ckpt.operations.import_undo import Undo
-from spark_ckpt.operations.importing import Import
 from spark_ckpt.operations.rescale import RescaledStore, Rescaling
-from spark_ckpt.operations.transferred import TransferredStore
 from spark_ckpt.operations.verify import Verification
 from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.rollback import Rollback
@@ -263,9 +264,9 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     StateFileOutsideError("/x", ("/y",)),
     UnreadStreamsError("/x", 1, 2),
     RescaleRefusedError("/x", 5, "reason"),
-    operation_errors.TransferRefusedError("/x", "reason"),
-    operation_errors.QueryMayRunError("/x", "/x/offsets/1", 5, 60),
-    operation_errors.StateTransferError("SourceStateError", "message"),
+    migrate_errors.TransferRefusedError("/x", "reason"),
+    migrate_errors.QueryMayRunError("/x", "/x/offsets/1", 5, 60),
+    migrate_errors.StateTransferError("SourceStateError", "message"),
     FlinkImportRefusedError("/x", "reason"),
     FlinkStateNotMappedError("u/s", "reason", ["0/s"]),
     FlinkTypeError("s", "value", "int64", "string"),
@@ -451,7 +452,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    packages = ("cli", "flink", "location", "metadata", "operations", "recovery", "state")
+    packages = ("cli", "flink", "location", "metadata", "migrate", "operations", "recovery", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # `inspect` checks that its file exists before it calls `metadata.load`.

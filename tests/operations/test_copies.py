@@ -18,12 +18,12 @@ from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointErro
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD
 from spark_ckpt.messages import Operator
 from spark_ckpt.metadata import METADATA_FILE_NAME, load, relative_paths
+from spark_ckpt.migrate.spark_copy import copy_query_files
 from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.errors import SubsumedDuringCopyError, TargetNotEmptyError
 from spark_ckpt.operations.restore import restore
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.savepoint import take_savepoint
-from spark_ckpt.operations.spark_copy import copy_query_files
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage, Storage, resolve
 from tests.storage.faulty import Fault, FaultyStorage

@@ -74,7 +74,7 @@ def scala_classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def transfer_queries(scala_classes: Path) -> None:
-    """Compiles the Scala queries of `tests/imports/queries.py`."""
+    """Compiles the Scala queries of `tests/migrate/queries.py`."""
     compile_classes(HERE / "scala" / "TransferQueries.scala", scala_classes)
 
 

@@ -10,14 +10,15 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
-from spark_ckpt.operations.errors import TargetNotEmptyError, TransferRefusedError
-from spark_ckpt.operations.exporting import UNFINISHED
+from spark_ckpt.migrate import export_location, import_location
+from spark_ckpt.migrate.errors import TransferRefusedError
+from spark_ckpt.migrate.exporting import UNFINISHED
+from spark_ckpt.migrate.stopped_query import read_stopped_query
+from spark_ckpt.operations.errors import TargetNotEmptyError
 from spark_ckpt.operations.rescale import rescale
-from spark_ckpt.operations.stopped_query import read_stopped_query
 from spark_ckpt.storage import resolve
-from spark_ckpt.transfer import export_location, import_location
-from tests.imports.queries import ALL, BEFORE, FORMAT, PROVIDERS, QUERIES, offer, run, state_format
-from tests.imports.steps import files_of
+from tests.migrate.queries import ALL, BEFORE, FORMAT, PROVIDERS, QUERIES, offer, run, state_format
+from tests.migrate.steps import files_of
 from tests.support.spark_version import MINOR, order
 
 OURS = {PROVIDER_KEY: PROVIDER_CLASS}

@@ -17,20 +17,19 @@ from pyspark.sql import SparkSession
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.import_marker import MARKER, ImportMarker
-from spark_ckpt.operations import earlier_state
-from spark_ckpt.operations.errors import QueryMayRunError, StateTransferError, TransferRefusedError
+from spark_ckpt.migrate import earlier_state, import_location, undo_import_of_location
+from spark_ckpt.migrate.errors import QueryMayRunError, StateTransferError, TransferRefusedError
+from spark_ckpt.migrate.importing import import_state
+from spark_ckpt.migrate.session_jobs import SessionStateJobs
+from spark_ckpt.migrate.state_jobs import ImportedPartition, SourceState
+from spark_ckpt.migrate.stopped_query import HDFS_PROVIDER, read_stopped_query
 from spark_ckpt.operations.gc import collect_garbage
-from spark_ckpt.operations.importing import import_state
 from spark_ckpt.operations.restore import as_hadoop_writes
-from spark_ckpt.operations.state_jobs import ImportedPartition, SourceState
-from spark_ckpt.operations.stopped_query import HDFS_PROVIDER, read_stopped_query
 from spark_ckpt.progress import Progress
 from spark_ckpt.storage import resolve
-from spark_ckpt.transfer import import_location, undo_import_of_location
-from spark_ckpt.transfer.jobs import SessionStateJobs
 from tests.docs.pages import DOCS, blocks
-from tests.imports.queries import ALL, BEFORE, PROVIDERS, QUERIES, drop_commit, offer, ours_like, run, stop_query
-from tests.imports.steps import files_of
+from tests.migrate.queries import ALL, BEFORE, PROVIDERS, QUERIES, drop_commit, offer, ours_like, run, stop_query
+from tests.migrate.steps import files_of
 from tests.support.invariants import assert_invariants
 from tests.support.spark_version import MINOR, order
 

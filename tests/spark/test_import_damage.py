@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_ckpt.operations.errors import StateTransferError
-from spark_ckpt.transfer import import_location
-from tests.imports.queries import QUERIES, ROW_CHECKSUM, stop_query
-from tests.imports.steps import files_of
+from spark_ckpt.migrate import import_location
+from spark_ckpt.migrate.errors import StateTransferError
+from tests.migrate.queries import QUERIES, ROW_CHECKSUM, stop_query
+from tests.migrate.steps import files_of
 from tests.support.spark_version import MINOR, order, since
 from tests.support.state_location import schema_v2
 

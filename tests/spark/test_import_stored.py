@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_ckpt.transfer import export_location, import_location
-from tests.imports.golden import Stored, stored_locations
-from tests.imports.queries import ALL, PROVIDERS, QUERIES, offer, ours_like, run, state_format
+from spark_ckpt.migrate import export_location, import_location
+from tests.migrate.golden import Stored, stored_locations
+from tests.migrate.queries import ALL, PROVIDERS, QUERIES, offer, ours_like, run, state_format
 from tests.support.spark_version import MINOR, order
 
 STORED = stored_locations()

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.docs.pages import DOCS, command_lines
-from tests.imports.queries import ALL, OURS, PROVIDER, PROVIDERS, offer, run, stop_query
+from tests.migrate.queries import ALL, OURS, PROVIDER, PROVIDERS, offer, run, stop_query
 
 pytestmark = pytest.mark.slow
 

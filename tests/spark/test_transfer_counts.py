@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark_ckpt.transfer import import_location
-from tests.imports.queries import QUERIES, stop_query
+from spark_ckpt.migrate import import_location
+from tests.migrate.queries import QUERIES, stop_query
 from tests.support import cli
 from tests.support.spark_version import MINOR, order
 

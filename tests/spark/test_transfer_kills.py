@@ -21,14 +21,14 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.migrate import export_location, import_location
+from spark_ckpt.migrate.stopped_query import HDFS_PROVIDER, read_stopped_query
 from spark_ckpt.operations.errors import TargetNotEmptyError
 from spark_ckpt.operations.gc import collect_garbage
 from spark_ckpt.operations.rescale import rescale
-from spark_ckpt.operations.stopped_query import HDFS_PROVIDER, read_stopped_query
 from spark_ckpt.storage import resolve
-from spark_ckpt.transfer import export_location, import_location
-from tests.imports.queries import ALL, PROVIDERS, Rows, offer, run, stop_query
-from tests.imports.steps import files_of
+from tests.migrate.queries import ALL, PROVIDERS, Rows, offer, run, stop_query
+from tests.migrate.steps import files_of
 from tests.support.invariants import assert_invariants
 from tests.support.processes import PATIENCE, command_line, descendants, kill
 from tests.support.waiting import eventually

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.imports.queries import ALL, BEFORE, PROVIDERS, offer, run
+from tests.migrate.queries import ALL, BEFORE, PROVIDERS, offer, run
 from tests.spark.jobs.transfer import MIDDLE
 from tests.support.hdfs import Hdfs
 from tests.support.processes import DriverJob

@@ -9,8 +9,8 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from spark_ckpt.transfer import export_location, import_location
-from tests.imports.queries import (
+from spark_ckpt.migrate import export_location, import_location
+from tests.migrate.queries import (
     ALL,
     BEFORE,
     OURS,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_ckpt.transfer import export_location, import_location
-from tests.imports.queries import ALL, BEFORE, PROVIDERS, offer, ours_like, run
+from spark_ckpt.migrate import export_location, import_location
+from tests.migrate.queries import ALL, BEFORE, PROVIDERS, offer, ours_like, run
 from tests.support.spark_version import since
 
 pytestmark = [pytest.mark.long, since("4.0", "transformWithState")]

@@ -9,17 +9,17 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
-from spark_ckpt.operations.exporting import UNFINISHED, export_state
-from spark_ckpt.operations.import_undo import undo_import
-from spark_ckpt.operations.importing import import_state
+from spark_ckpt.migrate.exporting import UNFINISHED, export_state
+from spark_ckpt.migrate.importing import import_state
+from spark_ckpt.migrate.session_jobs import SessionStateJobs
+from spark_ckpt.migrate.stopped_query import ROCKSDB_PROVIDER, read_stopped_query
+from spark_ckpt.migrate.undo import undo_import
 from spark_ckpt.operations.restore import as_hadoop_writes
-from spark_ckpt.operations.stopped_query import ROCKSDB_PROVIDER, read_stopped_query
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog
 from spark_ckpt.storage import LocalStorage
-from spark_ckpt.transfer.jobs import SessionStateJobs
-from tests.imports.queries import BEFORE, PROVIDERS, drop_commit, offer, run
-from tests.imports.recorded import RecordedJobs
-from tests.imports.steps import Killed, Steps, files_of
+from tests.migrate.queries import BEFORE, PROVIDERS, drop_commit, offer, run
+from tests.migrate.recorded import RecordedJobs
+from tests.migrate.steps import Killed, Steps, files_of
 from tests.support.invariants import assert_invariants
 
 OURS = {PROVIDER_KEY: PROVIDER_CLASS}

@@ -14,7 +14,7 @@ from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import Column, Table, progress_bar
 from spark_ckpt.figures import count
 from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.operations import earlier_state
+from spark_ckpt.migrate import earlier_state
 from spark_ckpt.operations.doctor import Finding, Report, Status, Verdict, examine
 from spark_ckpt.redaction import redacted
 

@@ -28,8 +28,8 @@ from spark_ckpt.flink.export.check import MOST_KEY_GROUPS
 from spark_ckpt.flink.export.exporting import OPERATOR_ID_BYTES, export_savepoint
 from spark_ckpt.flink.export.forms import KeyForm, ValueForm
 from spark_ckpt.flink.export.sources import ONLY
-from spark_ckpt.operations.exporting import FORMATS, Export
-from spark_ckpt.transfer import export_location
+from spark_ckpt.migrate import export_location
+from spark_ckpt.migrate.exporting import FORMATS, Export
 
 _Command = TypeVar("_Command", bound=Callable[..., None])
 

@@ -17,7 +17,7 @@ from spark_ckpt.config import units
 from spark_ckpt.figures import count, human_size, iso_time
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.location.orphans import MINIMUM_GRACE_SECONDS, Leftover
-from spark_ckpt.operations import earlier_state
+from spark_ckpt.migrate import earlier_state
 from spark_ckpt.operations.gc import DEFAULT_GRACE_SECONDS, Collection, EarlierState, collect_garbage
 
 

@@ -15,9 +15,9 @@ from spark_ckpt.cli.results.transferred import store_json, store_lines
 from spark_ckpt.cli.spark_session import query_settings, session_options, spark_session
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import human_size
-from spark_ckpt.operations.import_undo import Undo
-from spark_ckpt.operations.importing import Import
-from spark_ckpt.transfer import import_location, undo_import_of_location
+from spark_ckpt.migrate import import_location, undo_import_of_location
+from spark_ckpt.migrate.importing import Import
+from spark_ckpt.migrate.undo import Undo
 
 
 @dataclass(frozen=True, slots=True)

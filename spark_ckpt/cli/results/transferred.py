@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.figures import count, human_size
-from spark_ckpt.operations.transferred import TransferredStore
+from spark_ckpt.migrate.transferred import TransferredStore
 
 
 def store_json(store: TransferredStore) -> JsonObject:

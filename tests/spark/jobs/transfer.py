@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import spark_ckpt
-from tests.imports.queries import ALL, BEFORE, PROVIDERS, offer, ours_like, run, state_format
+from tests.migrate.queries import ALL, BEFORE, PROVIDERS, offer, ours_like, run, state_format
 from tests.support.provider import CKPT
 from tests.support.session import open_session
 

@@ -114,7 +114,7 @@ class Evolving(step: Int, isAvro: Boolean) extends StatefulProcessor[Long, Visit
   }
 }
 
-/** Queries of `tests/imports/queries.py`, for rows with a watermark. */
+/** Queries of `tests/migrate/queries.py`, for rows with a watermark. */
 object TransferQueries {
 
   def remembering(rows: Dataset[Row], isProcessingTime: Boolean): Dataset[Row] = {

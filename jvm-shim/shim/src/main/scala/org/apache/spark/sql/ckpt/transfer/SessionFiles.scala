@@ -14,7 +14,7 @@ import org.apache.spark.sql.ckpt.bridge.HadoopFiles
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.classic.SparkSession
 
-/** Hadoop's file systems of a session, for `spark_ckpt.transfer`, which calls them through Py4J. Thread-safe. */
+/** Hadoop's file systems of a session, for `spark_ckpt.migrate`, which calls them through Py4J. Thread-safe. */
 final class SessionFiles(session: SparkSession) {
   private val files = new HadoopFiles(_ => session.sessionState.newHadoopConf())
 

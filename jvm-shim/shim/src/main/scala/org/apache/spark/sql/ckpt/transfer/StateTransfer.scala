@@ -26,7 +26,7 @@ import org.apache.spark.sql.execution.streaming.state.StateStoreConf
 import org.apache.spark.util.SerializableConfiguration
 
 /**
- * Entry points of `spark_ckpt.transfer`, which calls them through Py4J. Plans and results are JSON; a result with the
+ * Entry points of `spark_ckpt.migrate`, which calls them through Py4J. Plans and results are JSON; a result with the
  * field `error` is a failure.
  */
 object StateTransfer {

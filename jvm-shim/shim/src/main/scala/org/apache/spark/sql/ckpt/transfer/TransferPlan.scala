@@ -19,7 +19,7 @@ import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * The state to read: that of the last committed batch of a stopped query, as `spark_ckpt.transfer` describes it.
+ * The state to read: that of the last committed batch of a stopped query, as `spark_ckpt.migrate` describes it.
  *
  * @param location checkpoint location, as Hadoop writes it
  * @param batchId  last committed batch

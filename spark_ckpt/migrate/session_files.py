@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from spark_ckpt.migrate.jvm import state_transfer
 from spark_ckpt.storage import Storage, resolve
 from spark_ckpt.storage.errors import UnsupportedSchemeError
 from spark_ckpt.storage.hadoop import failure_of
 from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES
-from spark_ckpt.transfer.jvm import state_transfer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""Writes locations of queries with the providers of one release of Spark: `python -m tests.imports.write`.
+"""Writes locations of queries with the providers of one release of Spark: `python -m tests.migrate.write`.
 
 Run it in an environment with that release of PySpark, and pandas and pyarrow: spark-ckpt is not needed.
 """
@@ -18,8 +18,8 @@ from pathlib import Path
 import pyspark
 from pyspark.sql import SparkSession
 
-from tests.imports.golden import EXPECTED, LOCATIONS, PLACE
-from tests.imports.queries import ALL, BEFORE, PROVIDERS, offer, run
+from tests.migrate.golden import EXPECTED, LOCATIONS, PLACE
+from tests.migrate.queries import ALL, BEFORE, PROVIDERS, offer, run
 
 EACH = {
     "hdfs": ("count", "sessions", "within-watermark", "outer-join", "limit", "pandas-state", "total", "distinct"),

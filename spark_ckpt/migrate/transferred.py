@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from spark_ckpt.operations.state_jobs import DescribedStore, FamilyDigest
+from spark_ckpt.migrate.state_jobs import DescribedStore, FamilyDigest
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from spark_ckpt.config import PROVIDER_KEY
 from spark_ckpt.location.errors import LocationNotFoundError
-from spark_ckpt.operations.errors import TransferRefusedError
+from spark_ckpt.migrate.errors import TransferRefusedError
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
 from spark_ckpt.spark_files.text import text_of

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.operations.errors import StateTransferError
-from spark_ckpt.operations.state_jobs import (
+from spark_ckpt.migrate.errors import StateTransferError
+from spark_ckpt.migrate.jvm import state_transfer
+from spark_ckpt.migrate.state_jobs import (
     DescribedStore,
     ExportedPartition,
     FamilyDigest,
@@ -20,7 +21,6 @@ from spark_ckpt.operations.state_jobs import (
     SourceState,
 )
 from spark_ckpt.progress import Progress
-from spark_ckpt.transfer.jvm import state_transfer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

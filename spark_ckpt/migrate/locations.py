@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from spark_ckpt.completed import Owner
 from spark_ckpt.errors import SessionConfigError
-from spark_ckpt.operations.exporting import FORMATS, Export, export_state
-from spark_ckpt.operations.import_undo import Undo, undo_import
-from spark_ckpt.operations.importing import Import, import_state
+from spark_ckpt.migrate.exporting import FORMATS, Export, export_state
+from spark_ckpt.migrate.importing import Import, import_state
+from spark_ckpt.migrate.jvm import state_transfer
+from spark_ckpt.migrate.session_files import storage_of
+from spark_ckpt.migrate.session_jobs import SessionStateJobs
+from spark_ckpt.migrate.undo import Undo, undo_import
 from spark_ckpt.operations.restore import as_hadoop_writes
 from spark_ckpt.progress import Progress
-from spark_ckpt.transfer.jobs import SessionStateJobs
-from spark_ckpt.transfer.jvm import state_transfer
-from spark_ckpt.transfer.session_files import storage_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +63,7 @@ def import_location(
     StateTransferError
         The state cannot be read, or not be written as read. Nothing was switched.
     SparkCkptError
-        See `spark_ckpt.operations.importing.import_state`.
+        See `spark_ckpt.migrate.importing.import_state`.
     """
     source = storage_of(spark, location)
     target = None if new_location is None else storage_of(spark, new_location)
@@ -103,7 +103,7 @@ def undo_import_of_location(
     TransferRefusedError
         There is no import in place to undo, or the query has committed a batch since. Nothing was changed.
     SparkCkptError
-        See `spark_ckpt.operations.import_undo.undo_import`.
+        See `spark_ckpt.migrate.undo.undo_import`.
     """
     storage = storage_of(spark, location)
     return undo_import(storage, settings=settings, force=force, dry_run=dry_run, has_ended=partial(_has_ended, spark))
@@ -154,7 +154,7 @@ def export_location(
     SessionConfigError
         `spark.speculation` is on.
     SparkCkptError
-        See `spark_ckpt.operations.exporting.export_state`.
+        See `spark_ckpt.migrate.exporting.export_state`.
     """
     if state_format not in FORMATS:
         raise ValueError(f"state_format is '{state_format}'; it must be one of {', '.join(FORMATS)}")

@@ -12,9 +12,9 @@ from spark_ckpt.location.driver_liveness import HasEnded, check_fenced, may_writ
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.location.open_store import open_store
 from spark_ckpt.location.orphans import list_state
-from spark_ckpt.operations.errors import TransferRefusedError
-from spark_ckpt.operations.importing import replace_offsets
-from spark_ckpt.operations.stopped_query import PROVIDERS, StoppedQuery, read_stopped_query
+from spark_ckpt.migrate.errors import TransferRefusedError
+from spark_ckpt.migrate.importing import replace_offsets
+from spark_ckpt.migrate.stopped_query import PROVIDERS, StoppedQuery, read_stopped_query
 from spark_ckpt.recovery.fence import GRACE_SECONDS, fenced_logs
 from spark_ckpt.storage import Storage
 

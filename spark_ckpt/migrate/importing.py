@@ -17,13 +17,14 @@ from spark_ckpt.format.key_groups import default_max_parallelism, factors
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.location.open_store import open_store
-from spark_ckpt.operations.errors import TargetNotEmptyError, TransferRefusedError
-from spark_ckpt.operations.quiet import check_quiet
+from spark_ckpt.migrate.errors import TransferRefusedError
+from spark_ckpt.migrate.recent_writes import check_quiet
+from spark_ckpt.migrate.spark_copy import copy_query_files
+from spark_ckpt.migrate.state_jobs import DescribedStore, ImportedPartition, SourceState, StateJobs
+from spark_ckpt.migrate.stopped_query import PROVIDERS, StoppedQuery, check_unchanged, read_stopped_query
+from spark_ckpt.migrate.transferred import TransferredStore
+from spark_ckpt.operations.errors import TargetNotEmptyError
 from spark_ckpt.operations.restore import as_hadoop_writes
-from spark_ckpt.operations.spark_copy import copy_query_files
-from spark_ckpt.operations.state_jobs import DescribedStore, ImportedPartition, SourceState, StateJobs
-from spark_ckpt.operations.stopped_query import PROVIDERS, StoppedQuery, check_unchanged, read_stopped_query
-from spark_ckpt.operations.transferred import TransferredStore
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkLog, checksum_name, entry_name, operator_directory
 from spark_ckpt.spark_files.operators import JOIN

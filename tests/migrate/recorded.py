@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.operations.state_jobs import (
+from spark_ckpt.migrate.state_jobs import (
     DescribedStore,
     ExportedPartition,
     ImportedPartition,

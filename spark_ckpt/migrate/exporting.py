@@ -12,12 +12,11 @@ from spark_ckpt.config import PROVIDER_CLASS
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.driver_liveness import HasEnded, check_not_running, never_ended
 from spark_ckpt.location.open_store import open_store
-from spark_ckpt.operations.errors import TargetNotEmptyError, TransferRefusedError
-from spark_ckpt.operations.importing import source_state
-from spark_ckpt.operations.restore import as_hadoop_writes
-from spark_ckpt.operations.spark_copy import copy_query_files
-from spark_ckpt.operations.state_jobs import DescribedStore, ExportedPartition, SourceState, StateJobs
-from spark_ckpt.operations.stopped_query import (
+from spark_ckpt.migrate.errors import TransferRefusedError
+from spark_ckpt.migrate.importing import source_state
+from spark_ckpt.migrate.spark_copy import copy_query_files
+from spark_ckpt.migrate.state_jobs import DescribedStore, ExportedPartition, SourceState, StateJobs
+from spark_ckpt.migrate.stopped_query import (
     HDFS_PROVIDER,
     PROVIDERS,
     ROCKSDB_PROVIDER,
@@ -25,7 +24,9 @@ from spark_ckpt.operations.stopped_query import (
     check_unchanged,
     read_stopped_query,
 )
-from spark_ckpt.operations.transferred import TransferredStore
+from spark_ckpt.migrate.transferred import TransferredStore
+from spark_ckpt.operations.errors import TargetNotEmptyError
+from spark_ckpt.operations.restore import as_hadoop_writes
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.entries import CommitEntry
 from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkLog

@@ -9,9 +9,9 @@ from spark_ckpt.config import PROVIDER_CLASS
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.location.orphans import Leftover
-from spark_ckpt.operations.errors import TransferRefusedError
+from spark_ckpt.migrate.errors import TransferRefusedError
+from spark_ckpt.migrate.stopped_query import PROVIDERS, read_stopped_query
 from spark_ckpt.operations.gc import EarlierState
-from spark_ckpt.operations.stopped_query import PROVIDERS, read_stopped_query
 from spark_ckpt.spark_files.logs import SparkLog, operator_directory
 from spark_ckpt.storage import FileInfo, Storage
 

@@ -7,8 +7,8 @@ ones show that a driver was running just now.
 from __future__ import annotations
 
 from spark_ckpt.clock import Clock
-from spark_ckpt.operations.errors import QueryMayRunError
-from spark_ckpt.operations.stopped_query import StoppedQuery
+from spark_ckpt.migrate.errors import QueryMayRunError
+from spark_ckpt.migrate.stopped_query import StoppedQuery
 from spark_ckpt.spark_files.logs import BatchLog
 from spark_ckpt.storage import Storage
 
