@@ -100,7 +100,7 @@ def test_an_import_of_a_higher_layer_is_a_violation() -> None:
     assert is_allowed(Import("cli.main", "state.read", 1))
     assert is_allowed(Import("state.read", "state.merge", 1))
     assert not is_allowed(Import("state.read", "operations.gc", 1))
-    assert not is_allowed(Import("location.find", "operations.snapshot", 1))
+    assert not is_allowed(Import("location.find", "operations.gc", 1))
     assert not is_allowed(Import("cli.main", "coordinator.job", 1))
     assert not is_allowed(Import("coordinator.job", "operations.gc", 1))
     assert not is_allowed(Import("operations.gc", "migrate.earlier_state", 1))

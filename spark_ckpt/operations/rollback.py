@@ -6,11 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import (
-    CheckpointRecord,
-    CompletedCheckpointStore,
-    JobStatus,
-)
+from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, JobStatus
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.location.driver_liveness import check_fenced
