@@ -10,13 +10,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
-from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.checkpoint.policy import ShippingLimits
-from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
+from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, entry_name
 
@@ -119,51 +116,6 @@ class Locate:
     state_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LocatedSegment:
-    """Segment in a `LocateReply`.
-
-    Args:
-        is_base: True for a base, False for a delta.
-        path: relative to the `ckpt` directory; None if `data` holds the bytes.
-        offsets: int64, start of each block in the file or in `data`.
-        size: bytes of the segment.
-        file_size: bytes of the file, which may hold other segments too; 0 without a file.
-        data: the bytes of an inline segment.
-        filters: filters that a row must all pass.
-        covers: number of versions whose changes a delta has.
-        key_groups: uint32, key group of each block.
-        is_ordered: True if its rows can be looked up in its file; see `ChainEntry`.
-    """
-
-    is_base: bool
-    path: str | None
-    offsets: NDArray[np.int64]
-    size: int
-    file_size: int = 0
-    data: bytes = b""
-    filters: tuple[PartitionFilter, ...] = ()
-    covers: int = 1
-    key_groups: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, np.uint32))
-    is_ordered: bool = False
-
-    @classmethod
-    def of(cls, entry: ChainEntry) -> LocatedSegment:
-        """Segment of a chain."""
-        return cls(
-            entry.is_base,
-            entry.path,
-            entry.offsets,
-            entry.size,
-            entry.file_size,
-            entry.data,
-            entry.filters,
-            entry.covers,
-            entry.key_groups,
-            entry.is_ordered,
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class LocateReply:
     """Location of a version's state. `checkpoint_id` is None for version 0, which has no state. `base_due` and
@@ -178,10 +130,10 @@ class LocateReply:
     operator: str
     state_format_version: int | None
     rows: int
-    segments: tuple[LocatedSegment, ...]
+    segments: tuple[SegmentRef, ...]
     base_due: bool = False
     base_required: bool = False
-    merge: tuple[ChainEntry, ...] = ()
+    merge: tuple[SegmentRef, ...] = ()
     limits: ShippingLimits | None = None
     by_key_group: bool = False
     keep_deltas: bool = False
@@ -198,59 +150,40 @@ class Task(NamedTuple):
     executor: str = ""
 
 
-@dataclass(slots=True, eq=False)  # not frozen: making a frozen one costs several times as much
-class Segment:
-    """Segment in an ack. Immutable by convention.
-
-    Args:
-        key_groups: uint32, ascending.
-        offsets: int64, counted from the start of the segment.
-        size: bytes of the segment.
-        rows: entries in it.
-        path: file relative to the `ckpt` directory; None if `data` holds the bytes.
-        data: the bytes.
-        start: offset of the segment in the file.
-        file_size: bytes of the file; None if the segment is the whole file.
-        is_compressed: True if it has blocks with a compressed body.
-        is_ordered: True if its rows can be looked up in its file; see `ChainEntry`.
-    """
-
-    key_groups: NDArray[np.uint32]
-    offsets: NDArray[np.int64]
-    size: int
-    rows: int
-    path: str | None = None
-    data: bytes | memoryview = b""
-    start: int = 0
-    file_size: int | None = None
-    is_compressed: bool = False
-    is_ordered: bool = False
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class BaseSnapshot:
-    """Base snapshot in an ack: the whole table at `version`, with state id `state_id`."""
+    """Base snapshot in an ack: the whole table at its version, with state id `state_id`."""
 
-    segment: Segment
-    version: int
+    segment: SegmentRef
     state_id: str
+
+    @property
+    def version(self) -> int:
+        """Version of the table."""
+        return self.segment.version
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedDeltas:
-    """Merged deltas in an ack: the changes of the versions from `first_version` to `version`.
+    """Merged deltas in an ack.
 
     Args:
         segment: the merged delta.
-        first_version: first version whose changes it has.
-        version: last one.
         inputs: digest of the deltas that were merged, from the request.
     """
 
-    segment: Segment
-    first_version: int
-    version: int
+    segment: SegmentRef
     inputs: str
+
+    @property
+    def first_version(self) -> int:
+        """First version whose changes it has."""
+        return self.segment.first_version
+
+    @property
+    def version(self) -> int:
+        """Last version whose changes it has."""
+        return self.segment.version
 
 
 class InProgress(NamedTuple):
@@ -266,7 +199,7 @@ class InProgress(NamedTuple):
         return self.first_version == 0
 
 
-@dataclass(slots=True, eq=False)  # not frozen, as `Segment`
+@dataclass(slots=True, eq=False)  # not frozen, as `SegmentRef`
 class Ack:
     """Acknowledgement of a subtask's store. Fields as in docs/protocol.md. Immutable by convention."""
 
@@ -277,7 +210,7 @@ class Ack:
     state_id: str
     task: Task
     rows: int
-    delta: Segment
+    delta: SegmentRef
     base_state_id: str | None = None
     base: BaseSnapshot | None = None
     rows_updated: int = 0
@@ -351,7 +284,7 @@ class AckReply(NamedTuple):
     completed_version: int | None = None
     reason: str | None = None
     base_required: bool = False
-    merge: tuple[ChainEntry, ...] = ()
+    merge: tuple[SegmentRef, ...] = ()
     keep_deltas: bool = False
 
 

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import orjson
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from spark_ckpt.checkpoint.batch import Source
-from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.compaction.merges import digest_of
 from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.errors import ProtocolError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_flags import FLAGS, ORDERED
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.state_ids import canonical_state_id, is_state_id
 from spark_ckpt.messages import (
     NO_VERSION,
@@ -30,12 +32,10 @@ from spark_ckpt.messages import (
     EndOffsetsReply,
     InProgress,
     Locate,
-    LocatedSegment,
     LocateReply,
     MergedDeltas,
     Notification,
     Operator,
-    Segment,
     Task,
     TaskFailed,
     Trigger,
@@ -240,22 +240,23 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
         ProtocolError: index and payload do not have the lengths given in the header, or the state id is malformed.
     """
     cursor = _Cursor(index, memoryview(payload))
-    delta = cursor.segment(header["delta"])
+    version = int(header["version"])
+    delta = cursor.segment(header["delta"], version, version)
     base = None
     if (fields := header.get("base")) is not None:
-        base = BaseSnapshot(cursor.segment(fields), int(fields["version"]), canonical_state_id(fields["ckpt_id"]))
+        base = BaseSnapshot(cursor.segment(fields, 0, int(fields["version"])), canonical_state_id(fields["ckpt_id"]))
     merged = None
     if (fields := header.get("merged")) is not None:
         first, last = int(fields["first_version"]), int(fields["version"])
         if not 0 < first <= last:
             raise ProtocolError(f"merged deltas have the versions {first} to {last}")
-        merged = MergedDeltas(cursor.segment(fields), first, last, str(fields["inputs"]))
+        merged = MergedDeltas(cursor.segment(fields, first, last), str(fields["inputs"]))
     cursor.finish()
     return Ack(
         job=header["job"],
         subtask=_subtask(header),
         batch_id=int(header["batch_id"]),
-        version=int(header["version"]),
+        version=version,
         state_id=_state_id(header["ckpt_id"]),
         base_state_id=None if header.get("base_ckpt_id") is None else canonical_state_id(header["base_ckpt_id"]),
         task=_task(header["task"]),
@@ -338,7 +339,7 @@ class _Cursor:
         self._index, self._payload = index, payload
         self._at, self._taken = 0, 0
 
-    def segment(self, fields: Mapping[str, Any]) -> Segment:
+    def segment(self, fields: Mapping[str, Any], first_version: int, version: int) -> SegmentRef:
         groups, size, path = int(fields["groups"]), int(fields["bytes"]), fields.get("path")
         end = self._at + (_GROUP_BYTES + _OFFSET_BYTES) * groups
         if groups < 0 or size < 0 or end > len(self._index):
@@ -348,30 +349,38 @@ class _Cursor:
         key_groups = np.frombuffer(self._index, "<u4", groups, self._at)
         offsets = np.frombuffer(self._index, "<i8", groups, self._at + _GROUP_BYTES * groups)
         self._at = end
+        _check_blocks(key_groups, offsets, size)
         data = self._payload[:0]
         if path is None:
             data = self._payload[self._taken : self._taken + size]
             self._taken += size
             if len(data) != size:
                 raise ProtocolError(f"the segment has {size} bytes, but the payload holds {len(data)}")
-        start, file_size = int(fields.get("start", 0)), fields.get("file_bytes")
-        rows = int(fields.get("rows", 0))
-        return Segment(
-            key_groups,
-            offsets,
-            size,
-            rows,
-            path,
-            data,
-            start,
-            None if file_size is None else int(file_size),
-            fields.get("compressed") is True,
-            fields.get("ordered") is True,
-        )
+        start, file_size = int(fields.get("start", 0)), int(fields.get("file_bytes", size))
+        if not 0 <= start <= file_size - size:
+            raise ProtocolError(f"{size} bytes at offset {start} exceed {path}, which has {file_size} bytes")
+        flags = sum(flag.bit for flag in FLAGS if fields.get(flag.name) is True)
+        if start:
+            offsets = offsets + start
+        return SegmentRef(first_version, version, key_groups, offsets, size, path, file_size, data, (), flags)
 
     def finish(self) -> None:
         if self._at != len(self._index) or self._taken != len(self._payload):
             raise ProtocolError("the index or payload of an ack is longer than its header states")
+
+
+def _check_blocks(key_groups: NDArray[np.uint32], offsets: NDArray[np.int64], size: int) -> None:
+    if not key_groups.size:
+        return
+    if not (_ascends(key_groups) and _ascends(offsets)):
+        raise ProtocolError("key groups and offsets of a segment must ascend")
+    if offsets[0] < 0 or offsets[-1] >= size:
+        raise ProtocolError(f"offsets of a segment lie outside its {size} bytes")
+
+
+def _ascends(numbers: NDArray[np.integer]) -> bool:
+    # Most segments have few key groups. For those, a search in the bytes is several times as fast as `all`.
+    return b"\0" not in (numbers[1:] > numbers[:-1]).tobytes()
 
 
 # ---- replies and notifications ---------------------------------------------------------------------------------------
@@ -413,8 +422,8 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
             "bytes": segment.size,
             "file_bytes": segment.file_size if segment.path is not None else None,
             "filters": segment.filters,
-            **({"covers": segment.covers} if segment.covers > 1 else {}),
-            **({"ordered": True} if segment.is_ordered else {}),
+            **({"covers": segment.version - segment.first_version + 1} if segment.is_merged else {}),
+            **({ORDERED.name: True} if segment.has(ORDERED) else {}),
         }
         for segment in reply.segments
     ]
@@ -442,13 +451,13 @@ def locate_reply(request_id: int, reply: LocateReply) -> Message:
     return ok(request_id, header, index + _merge_index(reply.merge), _inline(reply.segments) + _inline(reply.merge))
 
 
-def _located_index(segment: LocatedSegment, with_key_groups: bool) -> bytes:
+def _located_index(segment: SegmentRef, with_key_groups: bool) -> bytes:
     order = np.argsort(segment.offsets)
     offsets = segment.offsets[order].astype("<i8").tobytes()
     return offsets + (segment.key_groups[order].astype("<u4").tobytes() if with_key_groups else b"")
 
 
-def _merge(deltas: Sequence[ChainEntry]) -> dict[str, Any]:
+def _merge(deltas: Sequence[SegmentRef]) -> dict[str, Any]:
     return {
         "first_version": deltas[0].first_version,
         "version": deltas[-1].version,
@@ -467,13 +476,13 @@ def _merge(deltas: Sequence[ChainEntry]) -> dict[str, Any]:
     }
 
 
-def _merge_index(deltas: Sequence[ChainEntry]) -> bytes:
+def _merge_index(deltas: Sequence[SegmentRef]) -> bytes:
     return b"".join(
         delta.key_groups.astype("<u4").tobytes() + delta.offsets.astype("<i8").tobytes() for delta in deltas
     )
 
 
-def _inline(segments: Sequence[LocatedSegment | ChainEntry]) -> bytes:
+def _inline(segments: Sequence[SegmentRef]) -> bytes:
     return b"".join(segment.data for segment in segments if segment.path is None)
 
 

@@ -3,96 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from spark_ckpt.format.keys import PartitionFilter, StoreKey, SubtaskKey
-
-
-@dataclass(slots=True, eq=False)
-class ChainEntry:
-    """One segment of a chain. Only `place_in` changes it: it places the bytes of a new segment in a file.
-
-    Args:
-        is_base: True for a base, False for a delta.
-        version: version of the state that the segment leaves.
-        key_groups: uint32, ascending.
-        offsets: int64, start of each key group's block in the file or in `data`.
-        size: bytes of the segment; after a rescale, this chain's share by key groups.
-        path: file relative to the `ckpt` directory; None if `data` holds the bytes.
-        file_size: bytes of that file, which may hold other segments too.
-        data: bytes of an inline segment.
-        filters: filters that a row must all pass.
-        covers: number of versions whose changes a delta has: more than 1 if deltas were merged.
-        is_compressed: True if it has blocks with a compressed body.
-        is_ordered: True if it has all of the state at its version, as single values in the order of their keys' hashes
-            and without compression (docs/protocol.md, section 2).
-
-    Attributes:
-        encoded: bytes of the handle, cached by `encode`. Not an argument, so that `replace` does not copy them to a
-            segment with another handle.
-    """
-
-    is_base: bool
-    version: int
-    key_groups: NDArray[np.uint32]
-    offsets: NDArray[np.int64]
-    size: int
-    path: str | None
-    file_size: int
-    data: bytes = b""
-    filters: tuple[PartitionFilter, ...] = ()
-    covers: int = 1
-    is_compressed: bool = False
-    is_ordered: bool = False
-    encoded: bytes | None = field(default=None, init=False, repr=False)
-
-    @property
-    def first_version(self) -> int:
-        """First version whose changes a delta has."""
-        return self.version - self.covers + 1
-
-    def place_in(self, path: str, file_size: int, start: int) -> None:
-        """Place the bytes of this new segment in a file.
-
-        Args:
-            path: file relative to the `ckpt` directory.
-            file_size: bytes of the file.
-            start: offset of the segment in the file.
-        """
-        self.path, self.file_size, self.offsets = path, file_size, self.offsets + start
-        self.data = b""
-        self.encoded = None
-
-    def shared_as(
-        self,
-        is_base: bool,
-        version: int,
-        size: int,
-        filters: tuple[PartitionFilter, ...],
-        covers: int,
-        is_compressed: bool,
-        is_ordered: bool,
-    ) -> ChainEntry:
-        """Segment of another chain with the same blocks, restricted to rows that pass the filters."""
-        # A rescale can create hundreds of thousands of these. `replace` takes several times as long.
-        return ChainEntry(
-            is_base,
-            version,
-            self.key_groups,
-            self.offsets,
-            size,
-            self.path,
-            self.file_size,
-            self.data,
-            filters,
-            covers,
-            is_compressed,
-            is_ordered,
-        )
+from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 
 
 class Run(NamedTuple):
@@ -120,7 +34,7 @@ class Chain:
 
     __slots__ = ("base_bytes", "base_version", "deltas", "entries", "inline_bytes", "rows", "size", "state_id")
 
-    def __init__(self, state_id: str, rows: int, entries: tuple[ChainEntry, ...] = ()) -> None:
+    def __init__(self, state_id: str, rows: int, entries: tuple[SegmentRef, ...] = ()) -> None:
         self.state_id = state_id
         self.rows = rows
         self.entries = entries
@@ -168,10 +82,10 @@ class Chain:
         self,
         state_id: str,
         rows: int,
-        delta: ChainEntry | None,
-        base: ChainEntry | None = None,
+        delta: SegmentRef | None,
+        base: SegmentRef | None = None,
         base_version: int = 0,
-        merged: ChainEntry | None = None,
+        merged: SegmentRef | None = None,
     ) -> Chain:
         """Chain of the next version.
 
@@ -199,7 +113,7 @@ ChainTable: TypeAlias = dict[StoreKey, list[Chain]]
 """Chains of all subtasks of each store, by partition. Immutable once the checkpoint is complete."""
 
 
-def all_entries(table: ChainTable) -> Iterator[ChainEntry]:
+def all_entries(table: ChainTable) -> Iterator[SegmentRef]:
     """All segments of all chains."""
     for chains in table.values():
         for chain in chains:

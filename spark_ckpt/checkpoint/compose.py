@@ -16,10 +16,11 @@ from spark_ckpt.checkpoint.batch import (
     SparkBatch,
     StoreState,
 )
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.layout import CKPT, SHARED
 from spark_ckpt.errors import CheckpointError, UnsupportedFormatError
 from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.metadata import (
     ByteStreamStateHandle,
     ChangelogStateBackendHandle,
@@ -104,7 +105,7 @@ def offset_elements(offset: str) -> list[str]:
     ]
 
 
-def full_offsets(entry: ChainEntry) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def full_offsets(entry: SegmentRef) -> tuple[int, np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """First key group of a segment, and the offsets of all key groups from there to the last; `NO_DATA` for gaps."""
     first, count = int(entry.key_groups[0]), int(entry.key_groups[-1]) - int(entry.key_groups[0]) + 1
     if count == entry.key_groups.size:
@@ -114,7 +115,7 @@ def full_offsets(entry: ChainEntry) -> tuple[int, np.ndarray[tuple[int], np.dtyp
     return first, offsets
 
 
-def handle_name(entry: ChainEntry) -> str:
+def handle_name(entry: SegmentRef) -> str:
     """Name of an inline stream: informative only."""
     return f"{'base' if entry.is_base else 'delta'}-{entry.version}"
 
@@ -124,7 +125,7 @@ def relative_path(path: str) -> str:
     return f"../{path}"
 
 
-def changelog_size(entries: Sequence[ChainEntry], version: int) -> int:
+def changelog_size(entries: Sequence[SegmentRef], version: int) -> int:
     """Bytes of the segments that the checkpoint of `version` added."""
     return sum([entry.size for entry in entries if entry.version == version])
 
@@ -167,8 +168,7 @@ def decompose(metadata: CheckpointMetadata) -> tuple[SparkBatch, ChainTable]:
 def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
     segments, chains = store.segments, []
     shared = segments.shared if segments.shared.size else np.zeros(segments.sizes.size, np.int64)
-    covers, compressed, ordered = segments.each_covers, segments.each_compressed, segments.each_ordered
-    entries: list[ChainEntry] = []
+    entries: list[SegmentRef] = []
     for partition, count in enumerate(segments.counts.tolist()):
         start, end = len(entries), len(entries) + count
         subtask = operator.subtask_states.get(partition)
@@ -180,8 +180,8 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
         own = iter(handles)
         filters = segments.filters.get(partition) or [()] * count
         for i, (back, passed) in enumerate(zip(shared[start:end].tolist(), filters, strict=True), start):
-            is_base, version, size = bool(segments.is_base[i]), int(segments.versions[i]), int(segments.sizes[i])
-            rest = (is_base, version, size, passed, int(covers[i]), bool(compressed[i]), bool(ordered[i]))
+            first_version, version = int(segments.first_versions[i]), int(segments.versions[i])
+            rest = (first_version, version, int(segments.sizes[i]), passed, int(segments.flags[i]))
             entries.append(entries[i - back].shared_as(*rest) if back else _entry(next(own), *rest))
         chains.append(Chain(store.state_ids[partition], store.rows[partition], tuple(entries[start:])))
     return chains
@@ -199,14 +199,12 @@ def _flatten(handle: KeyedStateHandle | None) -> list[KeyGroupsStateHandle]:
 
 def _entry(
     handle: KeyGroupsStateHandle,
-    is_base: bool,
+    first_version: int,
     version: int,
     size: int,
     filters: tuple[PartitionFilter, ...],
-    covers: int,
-    is_compressed: bool,
-    is_ordered: bool,
-) -> ChainEntry:
+    flags: int,
+) -> SegmentRef:
     offsets = handle.group_range_offsets.offsets
     present = np.flatnonzero(offsets != NO_DATA)
     key_groups = (present + handle.key_group_range.start).astype(np.uint32)
@@ -219,17 +217,4 @@ def _entry(
         path, file_size = state_path(stream.relative_path, f"{CKPT}/{SHARED}"), stream.state_size
     else:
         raise CheckpointError(f"unexpected stream handle {type(stream).__name__}: spark-ckpt does not write it")
-    return ChainEntry(
-        is_base,
-        version,
-        key_groups,
-        offsets[present],
-        size,
-        path,
-        file_size,
-        data,
-        filters,
-        covers,
-        is_compressed,
-        is_ordered,
-    )
+    return SegmentRef(first_version, version, key_groups, offsets[present], size, path, file_size, data, filters, flags)

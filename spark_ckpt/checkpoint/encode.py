@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 
 from spark_ckpt.checkpoint.batch import Source, SparkBatch, StoreState
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.compose import (
     METADATA_VERSION,
     changelog_size,
@@ -23,6 +23,7 @@ from spark_ckpt.checkpoint.compose import (
     source_operator,
 )
 from spark_ckpt.format.key_groups import key_group_span
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.metadata import CheckpointMetadata, KeyGroupRange, MasterState, dumps
 
 _I32 = struct.Struct(">i")
@@ -103,7 +104,7 @@ def _append_operator(parts: list[bytes], batch: SparkBatch, store: StoreState, c
 
 
 def _append_changelog(
-    parts: list[bytes], chain: Chain, entries: Sequence[ChainEntry], version: int, span: KeyGroupRange
+    parts: list[bytes], chain: Chain, entries: Sequence[SegmentRef], version: int, span: KeyGroupRange
 ) -> None:
     size = changelog_size(entries, version)
     parts.append(_CHANGELOG_HANDLE + _CHANGELOG_START.pack(span.start, len(span), size, len(entries)))
@@ -111,7 +112,7 @@ def _append_changelog(
     parts.append(_CHANGELOG_END.pack(0, chain.base_version) + _utf(chain.state_id))
 
 
-def encode_entry(entry: ChainEntry) -> bytes:
+def encode_entry(entry: SegmentRef) -> bytes:
     """Bytes of a segment's handle, cached in the entry."""
     first, offsets = full_offsets(entry)
     if entry.path is None:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from spark_ckpt.checkpoint.batch import SegmentTable, Source, SparkBatch
-from spark_ckpt.checkpoint.chains import ChainEntry, ChainTable, all_entries
+from spark_ckpt.checkpoint.batch import Source, SparkBatch
+from spark_ckpt.checkpoint.chains import ChainTable, all_entries
 from spark_ckpt.checkpoint.encode import encode_metadata
 from spark_ckpt.checkpoint.layout import in_location, metadata_path, new_merged_path
+from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus, StateSize
 from spark_ckpt.checkpoint.statistics_state import statistics_states
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, MetadataReference, Owner
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.metadata import MasterState
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.storage import Storage, create_or_find
@@ -188,17 +190,23 @@ def create_file(storage: Storage, name: str, data: bytes) -> bool:
     return create_or_find(storage, name, data, _CREATE_TRIES)
 
 
-def merge_into_file(segments: Sequence[tuple[ChainEntry, bytes | memoryview]]) -> StateFile:
+def merge_into_file(segments: Sequence[SegmentRef]) -> StateFile | None:
     """Place segments in one new file, so that the number of objects depends on their bytes, not on the partitions.
 
     Args:
-        segments: entries without a file, with the bytes of each.
+        segments: segments without a file.
+
+    Returns:
+        File to write; None without segments.
     """
-    file = StateFile(new_merged_path(), b"".join(data for _, data in segments))
+    if not segments:
+        return None
+    file = StateFile(new_merged_path(), b"".join(segment.data for segment in segments))
     position = 0
-    for entry, data in segments:
-        entry.place_in(file.path, len(file.data), position)
-        position += len(data)
+    for segment in segments:
+        size = len(segment.data)
+        segment.place_in(file.path, len(file.data), position)
+        position += size
     return file
 
 
@@ -208,8 +216,7 @@ def inline_state_in_file(table: ChainTable) -> StateFile | None:
     Returns:
         File to write; None if no segment was inline.
     """
-    inline = [(entry, entry.data) for entry in all_entries(table) if entry.path is None]
-    return merge_into_file(inline) if inline else None
+    return merge_into_file([segment for segment in all_entries(table) if segment.path is None])
 
 
 def with_chains(batch: SparkBatch, table: ChainTable) -> SparkBatch:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.compaction.merges import useless
 from spark_ckpt.compaction.state_ids import StateIds
-from spark_ckpt.messages import Ack, BaseSnapshot, Segment
+from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.messages import Ack, BaseSnapshot
 
 
 class Ignored(NamedTuple):
@@ -23,11 +24,11 @@ class Ignored(NamedTuple):
 
     what: str
     reason: str
-    segment: Segment
+    segment: SegmentRef
 
 
 def adoptable(
-    ack: Ack, chain: Chain | None, ids: StateIds, was_deleted: Callable[[Segment], bool] = lambda segment: False
+    ack: Ack, chain: Chain | None, ids: StateIds, was_deleted: Callable[[SegmentRef], bool] = lambda segment: False
 ) -> tuple[Ack, tuple[Ignored, ...]]:
     """The ack without a base or merged deltas that cannot be used, and these.
 
@@ -54,7 +55,7 @@ def adoptable(
 
 
 def _against(
-    ack: Ack, base: BaseSnapshot, chain: Chain | None, ids: StateIds, was_deleted: Callable[[Segment], bool]
+    ack: Ack, base: BaseSnapshot, chain: Chain | None, ids: StateIds, was_deleted: Callable[[SegmentRef], bool]
 ) -> str | None:
     """Reason why a base cannot replace the segments up to its version; None if it can."""
     base_version = chain.base_version if chain else 0
@@ -75,5 +76,5 @@ def _against(
     return _deleted(base.segment, was_deleted)
 
 
-def _deleted(segment: Segment, was_deleted: Callable[[Segment], bool]) -> str | None:
+def _deleted(segment: SegmentRef, was_deleted: Callable[[SegmentRef], bool]) -> str | None:
     return "its file was deleted" if was_deleted(segment) else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.messages import MergedDeltas
 
 
-def digest_of(deltas: Sequence[ChainEntry]) -> str:
+def digest_of(deltas: Sequence[SegmentRef]) -> str:
     """Digest that identifies deltas by their place, and inline ones by their bytes: no file name is used twice.
 
     A merged delta comes back with it, perhaps many batches later and to another driver, and replaces these deltas only.

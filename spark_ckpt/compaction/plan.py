@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.compaction import tiers
 from spark_ckpt.compaction.policy import is_base_due
 from spark_ckpt.compaction.request import FULL, NO_REQUEST, CompactionRequest, Kind
 from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.messages import Ack, InProgress
 
 MERGE_TRIES = 3
@@ -94,7 +95,7 @@ def in_progress(ack: Ack) -> tuple[InProgress, ...]:
     return (*ack.in_progress, *brought)
 
 
-def free_deltas(chain: Chain, busy: Sequence[InProgress]) -> tuple[ChainEntry, ...]:
+def free_deltas(chain: Chain, busy: Sequence[InProgress]) -> tuple[SegmentRef, ...]:
     """Deltas above all segments in progress.
 
     Args:

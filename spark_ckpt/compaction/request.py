@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from spark_ckpt.checkpoint.chains import ChainEntry
+from spark_ckpt.format.segment_ref import SegmentRef
 
 
 class Kind(Enum):
@@ -28,7 +28,7 @@ class CompactionRequest(NamedTuple):
     """
 
     kind: Kind = Kind.NONE
-    inputs: tuple[ChainEntry, ...] = ()
+    inputs: tuple[SegmentRef, ...] = ()
     required: bool = False
 
     @property

@@ -15,7 +15,8 @@ from spark_ckpt.compaction.state_ids import StateIds
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.errors import CheckpointError, ProtocolError
 from spark_ckpt.format.key_groups import overlapping_key_groups
-from spark_ckpt.messages import Ack, Segment
+from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.messages import Ack
 from spark_ckpt.metadata.keyrange import KeyGroupRange
 from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.paths import is_state_path
@@ -36,7 +37,8 @@ def check_ack(ack: Ack, parallelism: int, job: OpenJob, chain: Chain | None, ids
     Raises:
         StateIdMismatchError: the delta is based on another state than the parent checkpoint's.
         CheckpointError: the file of the delta was deleted.
-        ProtocolError, PathEscapeError: its segments violate docs/protocol.md.
+        PathEscapeError: a file outside the checkpoint's own directory.
+        ProtocolError: key groups that the subtask does not own.
     """
     if ack.base_state_id is not None and chain is not None and ack.base_state_id != chain.state_id:
         raise StateIdMismatchError(
@@ -57,32 +59,15 @@ def check_ack(ack: Ack, parallelism: int, job: OpenJob, chain: Chain | None, ids
     return ack
 
 
-def _was_deleted(segment: Segment, job: OpenJob) -> bool:
+def _was_deleted(segment: SegmentRef, job: OpenJob) -> bool:
     return segment.path is not None and job.cleaner.was_submitted(in_location(segment.path))
 
 
-def _check_segment(ack: Ack, segment: Segment, parallelism: int, job: OpenJob) -> None:
-    if segment.path is not None:
-        if not is_state_path(segment.path):
-            raise PathEscapeError(segment.path, job.storage.describe(in_location("shared")))
-        if segment.file_size is not None and not 0 <= segment.start <= segment.file_size - segment.size:
-            raise ProtocolError(
-                f"{ack.subtask}: {segment.size} bytes at offset {segment.start} exceed {segment.path}, which has "
-                f"{segment.file_size} bytes"
-            )
-    groups, offsets = segment.key_groups, segment.offsets
-    if not groups.size:
-        return
-    if not (_ascends(groups) and _ascends(offsets)):
-        raise ProtocolError(f"{ack.subtask}: key groups and offsets of a segment must ascend")
-    if offsets[0] < 0 or offsets[-1] >= segment.size:
-        raise ProtocolError(f"{ack.subtask}: offsets of a segment lie outside its {segment.size} bytes")
-    _check_range(ack, groups, parallelism, job.key_group_factors)
-
-
-def _ascends(numbers: NDArray[np.integer]) -> bool:
-    # Most segments have few key groups. For those, a search in the bytes is several times as fast as `all`.
-    return b"\0" not in (numbers[1:] > numbers[:-1]).tobytes()
+def _check_segment(ack: Ack, segment: SegmentRef, parallelism: int, job: OpenJob) -> None:
+    if segment.path is not None and not is_state_path(segment.path):
+        raise PathEscapeError(segment.path, job.storage.describe(in_location("shared")))
+    if segment.key_groups.size:
+        _check_range(ack, segment.key_groups, parallelism, job.key_group_factors)
 
 
 def _check_range(ack: Ack, groups: NDArray[np.uint32], parallelism: int, factors: tuple[int, ...]) -> None:

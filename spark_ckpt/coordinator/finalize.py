@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
-from spark_ckpt.checkpoint.batch import SegmentTable, SparkBatch, StoreState
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.batch import SparkBatch, StoreState
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.policy import Placement, place
 from spark_ckpt.checkpoint.publish import NewCheckpoint, Publisher, StateFile, merge_into_file
+from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.checkpoint.state_files import sizes_of
 from spark_ckpt.checkpoint.statistics import CheckpointStats, StateSize, StatsHistory
 from spark_ckpt.checkpoint.statistics_state import statistics_states
@@ -25,13 +26,14 @@ from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_completed, stats_of_subtasks
 from spark_ckpt.errors import CheckpointError, StateFileNotFoundError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
-from spark_ckpt.messages import Ack, BaseSnapshot, MergedDeltas, Segment, Trigger
+from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.messages import Ack, BaseSnapshot, MergedDeltas, Trigger
 from spark_ckpt.metadata import MasterState
 from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
 
-_NewEntries: TypeAlias = tuple[ChainEntry | None, ChainEntry | None, ChainEntry | None]
+_NewEntries: TypeAlias = tuple[SegmentRef | None, SegmentRef | None, SegmentRef | None]
 """New delta, new base and merged delta of a subtask."""
 
 
@@ -125,17 +127,17 @@ def _add_segments(job: OpenJob, draft: Draft, parent: CheckpointState) -> None:
     version = draft.trigger.version
     _leave_out_lost_bases(job, draft)
     new: dict[SubtaskKey, _NewEntries] = {}
-    deltas: list[tuple[Segment, ChainEntry]] = []
-    bases: list[tuple[Segment, ChainEntry]] = []
+    deltas: list[SegmentRef] = []
+    bases: list[SegmentRef] = []
     for key, ack in draft.acks.items():
         snapshot = ack.base
-        base_entry = None if snapshot is None else _new_entry(True, snapshot.version, snapshot.segment, bases)
+        base_entry = None if snapshot is None else _entry(snapshot.segment, bases)
         # A base of the acknowledged state replaces the delta.
         has_delta = snapshot is None or snapshot.version < version
         if not has_delta and ack.delta.path is not None:
             draft.unused.append(ack.delta.path)
-        merged_entry = None if ack.merged is None else _merged_entry(ack.merged, bases)
-        new[key] = _new_entry(False, version, ack.delta, deltas) if has_delta else None, base_entry, merged_entry
+        merged_entry = None if ack.merged is None else _entry(ack.merged.segment, bases)
+        new[key] = _entry(ack.delta, deltas) if has_delta else None, base_entry, merged_entry
     _check_files(job.storage, deltas)
     kept = sum(chain.inline_bytes for chains in parent.table.values() for chain in chains)
     _place(job, draft, deltas, bases, kept)
@@ -149,53 +151,34 @@ def _add_segments(job: OpenJob, draft: Draft, parent: CheckpointState) -> None:
         draft.table[store] = chains
 
 
-def _new_entry(
-    is_base: bool, version: int, segment: Segment, new: list[tuple[Segment, ChainEntry]]
-) -> ChainEntry | None:
+def _entry(segment: SegmentRef, new: list[SegmentRef]) -> SegmentRef | None:
+    """Segment for a chain; None without rows. One without a file is a copy: a later try may place it elsewhere."""
     if not segment.key_groups.size:
         return None
-    offsets = segment.offsets + segment.start if segment.start else segment.offsets
-    file_size = segment.size if segment.file_size is None else segment.file_size
-    entry = ChainEntry(
-        is_base,
-        version,
-        segment.key_groups,
-        offsets,
-        segment.size,
-        segment.path,
-        file_size,
-        is_compressed=segment.is_compressed,
-        is_ordered=segment.is_ordered,
-    )
-    new.append((segment, entry))
-    return entry
-
-
-def _merged_entry(merged: MergedDeltas, new: list[tuple[Segment, ChainEntry]]) -> ChainEntry | None:
-    entry = _new_entry(False, merged.version, merged.segment, new)
-    if entry is not None:
-        entry.covers = merged.version - merged.first_version + 1
+    entry = segment if segment.path is not None else segment.copied()
+    new.append(entry)
     return entry
 
 
 def _place(
     job: OpenJob,
     draft: Draft,
-    deltas: list[tuple[Segment, ChainEntry]],
-    bases: list[tuple[Segment, ChainEntry]],
+    deltas: list[SegmentRef],
+    bases: list[SegmentRef],
     kept: int,
 ) -> None:
     """Place the bytes that came with the acks; `kept` bytes of earlier checkpoints are already inline."""
-    arrived = sum(segment.size for segment, _ in deltas + bases if segment.path is None)
-    draft.new_state_bytes = sum(segment.size for segment, _ in deltas + bases)
+    new = deltas + bases
+    inline = [entry for entry in new if entry.path is None]
+    arrived = sum(entry.size for entry in inline)
+    draft.new_state_bytes = sum(entry.size for entry in new)
     draft.task_bytes = draft.new_state_bytes - arrived
     if place(arrived, kept, job.config) is Placement.INLINE:
-        for segment, entry in deltas + bases:
-            if segment.path is None:
-                entry.data = bytes(segment.data)
+        for entry in inline:
+            entry.data = bytes(entry.data)  # without the message that it came with
         return
     # Deltas and bases share a file: with bases staggered over the subtasks, both kinds are needed for as many batches.
-    draft.file = merge_into_file([(entry, segment.data) for segment, entry in deltas + bases if segment.path is None])
+    draft.file = merge_into_file(inline)
 
 
 def _leave_out_lost_bases(job: OpenJob, draft: Draft) -> None:
@@ -230,11 +213,11 @@ def _leave_out_lost_bases(job: OpenJob, draft: Draft) -> None:
             draft.unused.append(path)
 
 
-def _check_files(storage: Storage, new: list[tuple[Segment, ChainEntry]]) -> None:
+def _check_files(storage: Storage, new: list[SegmentRef]) -> None:
     """Check the size of deltas written by tasks, on storages that may leave partial files."""
     if storage.writes_whole:
         return
-    written = {entry.path: entry.file_size for _, entry in new if entry.path is not None}
+    written = {entry.path: entry.file_size for entry in new if entry.path is not None}
     for (path, expected), size in zip(written.items(), sizes_of(storage, list(written)), strict=True):
         name = storage.describe(in_location(path))
         if size is None:

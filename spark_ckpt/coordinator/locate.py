@@ -8,7 +8,7 @@ from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.format.state_ids import canonical_state_id
-from spark_ckpt.messages import Locate, LocatedSegment, LocateReply
+from spark_ckpt.messages import Locate, LocateReply
 
 
 def located(request: Locate, state: CheckpointState, compactions: CompactionRequests) -> LocateReply:
@@ -49,7 +49,7 @@ def located(request: Locate, state: CheckpointState, compactions: CompactionRequ
         store.name,
         store.state_format_version,
         chain.rows,
-        tuple(map(LocatedSegment.of, chain.entries)),
+        chain.entries,
         compaction.is_full,
         compaction.required,
         compaction.inputs,

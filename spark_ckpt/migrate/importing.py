@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from spark_ckpt.checkpoint.batch import SegmentTable, SparkBatch, StoreState
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.batch import SparkBatch, StoreState
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation
+from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, JobStatus
 from spark_ckpt.config import PROVIDER_CLASS, STORE
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
 from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.location.open_store import open_store
 from spark_ckpt.migrate.errors import TransferRefusedError
@@ -284,10 +286,10 @@ def _chains(version: int, stores: Sequence[DescribedStore], imported: Imported) 
     }
 
 
-def _base(part: ImportedPartition, version: int) -> tuple[ChainEntry, ...]:
+def _base(part: ImportedPartition, version: int) -> tuple[SegmentRef, ...]:
     if part.path is None:
         return ()
-    return (ChainEntry(True, version, part.key_groups, part.offsets, part.size, part.path, part.size),)
+    return (SegmentRef(0, version, part.key_groups, part.offsets, part.size, part.path, part.size),)
 
 
 def _state_id(store: DescribedStore, partition: int) -> str:

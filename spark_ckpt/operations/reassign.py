@@ -16,9 +16,11 @@ from math import gcd, prod
 
 import numpy as np
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.format.key_groups import hashes_of
 from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.format.segment_flags import joined_flags
+from spark_ckpt.format.segment_ref import SegmentRef
 
 _WIDEST_GAP = 16
 """Widest gap within a handle. A handle has 8 bytes for each key group of its range: beyond this, two are smaller."""
@@ -38,7 +40,7 @@ def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) 
     Returns:
         The chains by partition, with new ids. Rows and bytes are shares with the same totals as before.
     """
-    parts: list[list[ChainEntry]] = [[] for _ in range(parallelism)]
+    parts: list[list[SegmentRef]] = [[] for _ in range(parallelism)]
     for entry in sorted(pooled(chains, factors), key=lambda entry: (not entry.is_base, entry.version)):
         for partition, part in _divided(entry, parallelism, factors):
             parts[partition].append(part)
@@ -53,11 +55,11 @@ def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) 
 class _Parts:
     """Parts of one segment, from several subtasks."""
 
-    entries: list[ChainEntry] = field(default_factory=list)
+    entries: list[SegmentRef] = field(default_factory=list)
     owners: set[int] = field(default_factory=set)
 
 
-def pooled(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[ChainEntry]:
+def pooled(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[SegmentRef]:
     """The segments of all subtasks, joined by file. A filter that all owners satisfy together is dropped.
 
     Args:
@@ -69,7 +71,7 @@ def pooled(chains: Sequence[Chain], factors: Sequence[int]) -> Iterator[ChainEnt
     for chain in chains:
         for entry in chain.entries:
             filters, owners = _split_off(entry.filters, before)
-            key = (entry.path, entry.is_base, entry.first_version, entry.version, filters, bool(owners))
+            key = (entry.path, entry.first_version, entry.version, filters, bool(owners))
             part = parts.setdefault(key, _Parts())
             part.entries.append(replace(entry, filters=filters))
             part.owners.update(owners)
@@ -87,7 +89,7 @@ def _split_off(
     return filters, ()
 
 
-def _layers(parts: Sequence[ChainEntry]) -> Iterator[ChainEntry]:
+def _layers(parts: Sequence[SegmentRef]) -> Iterator[SegmentRef]:
     """One segment with all blocks of the parts; several if subtasks have blocks of the same key group, since a state
     handle has one offset per key group."""
     groups = np.concatenate([part.key_groups for part in parts])
@@ -104,12 +106,11 @@ def _layers(parts: Sequence[ChainEntry]) -> Iterator[ChainEntry]:
             key_groups=groups[there].astype(np.uint32),
             offsets=offsets[there],
             size=share,
-            is_compressed=any(part.is_compressed for part in parts),
-            is_ordered=all(part.is_ordered for part in parts),
+            flags=joined_flags(part.flags for part in parts),
         )
 
 
-def _owned(entry: ChainEntry, parallelism: int, owners: set[int], factors: Sequence[int]) -> ChainEntry:
+def _owned(entry: SegmentRef, parallelism: int, owners: set[int], factors: Sequence[int]) -> SegmentRef:
     """A segment with the filter for its owners, if they are not all possible owners of its key groups."""
     if not owners:
         return entry
@@ -120,7 +121,7 @@ def _owned(entry: ChainEntry, parallelism: int, owners: set[int], factors: Seque
     return replace(entry, filters=(*entry.filters, PartitionFilter(parallelism, tuple(sorted(owners)))))
 
 
-def ranges_of(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> int:
+def ranges_of(entry: SegmentRef, parallelism: int, factors: Sequence[int]) -> int:
     """Number of parts into which a joined segment is divided, without wide gaps, if a partition owns whole key groups.
 
     Args:
@@ -137,12 +138,12 @@ def ranges_of(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> in
 # ---- dividing --------------------------------------------------------------------------------------------------------
 
 
-def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Iterator[tuple[int, ChainEntry]]:
+def _divided(entry: SegmentRef, parallelism: int, factors: Sequence[int]) -> Iterator[tuple[int, SegmentRef]]:
     """New subtasks and their parts of a segment. A part has no wide gaps between its key groups."""
     max_parallelism = prod(factors)
     common = gcd(parallelism, max_parallelism)
     residues = hashes_of(entry.key_groups, factors) % common
-    found: list[tuple[int, ChainEntry, tuple[PartitionFilter, ...]]] = []
+    found: list[tuple[int, SegmentRef, tuple[PartitionFilter, ...]]] = []
     for residue in np.unique(residues).tolist():
         blocks = np.flatnonzero(residues == residue)
         gaps = np.diff(entry.key_groups[blocks].astype(np.int64))
@@ -159,7 +160,7 @@ def _divided(entry: ChainEntry, parallelism: int, factors: Sequence[int]) -> Ite
         # Several partitions may share the arrays of a run.
         yield (
             partition,
-            run.shared_as(run.is_base, run.version, size, filters, run.covers, run.is_compressed, run.is_ordered),
+            run.shared_as(run.first_version, run.version, size, filters, run.flags),
         )
 
 

@@ -9,13 +9,14 @@ from math import prod
 from typing import TypeAlias
 
 from spark_ckpt.checkpoint.batch import SparkBatch, StoreState
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable, all_entries, chain_of
+from spark_ckpt.checkpoint.chains import Chain, ChainTable, all_entries, chain_of
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState, damaged_files
 from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.format.key_groups import ParallelismError, overlapping_ranges
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import HEADER_BYTES, Block, SegmentKind, decode_block
 from spark_ckpt.metadata import KeyGroupRange
 from spark_ckpt.recovery.damage import Damage
@@ -183,7 +184,7 @@ class _StateChecker:
         deltas = [entry.version for entry in chain.entries if not entry.is_base]
         if deltas != sorted(deltas):
             self._wrong(f"the deltas are not in the order of their versions: {deltas}", subtask)
-        if not all(0 < entry.first_version <= entry.version <= self._batch.version for entry in chain.entries):
+        if not all(0 < entry.version <= self._batch.version for entry in chain.entries):
             self._wrong(f"versions out of range: {[entry.version for entry in chain.entries]}", subtask)
         live: _LiveKeys = {}
         for entry in chain.entries:
@@ -196,7 +197,7 @@ class _StateChecker:
             self._progress(entry.size)
         return live
 
-    def _blocks(self, entry: ChainEntry, subtask: SubtaskKey) -> Iterator[Block]:
+    def _blocks(self, entry: SegmentRef, subtask: SubtaskKey) -> Iterator[Block]:
         """The undamaged and expected blocks of a segment."""
         path = self._metadata_path if entry.path is None else self._where(entry.path)
         start, data = self._read(entry)
@@ -218,14 +219,14 @@ class _StateChecker:
                 reason = f"found a {found}; expected a {kind.name.lower()} of version {entry.version}"
                 self._found.damages.append(Damage(path, reason, offset, subtask, key_group))
 
-    def _read(self, entry: ChainEntry) -> tuple[int, bytes]:
+    def _read(self, entry: SegmentRef) -> tuple[int, bytes]:
         """The bytes from the first to the last block of a segment, and their offset in the file."""
         if not entry.offsets.size:
             return 0, b""
         first, last = max(0, int(entry.offsets.min())), int(entry.offsets.max())
         if entry.path is None:
             self._found.size += entry.size
-            return 0, entry.data
+            return 0, bytes(entry.data)
         name = in_location(entry.path)
         length = max(entry.size, last + HEADER_BYTES - first)
         try:

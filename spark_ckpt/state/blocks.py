@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.compose import handle_name
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import HEADER_BYTES, RawSection, read_block
 from spark_ckpt.metadata import KeyGroupRange
 from spark_ckpt.state.partition_hash import PartitionKey
@@ -138,7 +139,7 @@ def _filtered(
 
 
 def _read_blocks(
-    storage: Storage, entry: ChainEntry, key_groups: KeyGroupRange
+    storage: Storage, entry: SegmentRef, key_groups: KeyGroupRange
 ) -> Iterator[tuple[str, int, int, tuple[RawSection, ...]]]:
     """File, offset, key group and sections of each block of a segment in a range of key groups."""
     first, after = np.searchsorted(entry.key_groups, (key_groups.start, key_groups.end + 1)).tolist()
@@ -156,10 +157,10 @@ def _read_blocks(
             yield path, offset, key_group, sections
 
 
-def _read(storage: Storage, entry: ChainEntry, start: int, last: int) -> tuple[str, bytes]:
+def _read(storage: Storage, entry: SegmentRef, start: int, last: int) -> tuple[str, bytes]:
     """The path of a segment, and its bytes from `start` to the end of the block at `last`."""
     if entry.path is None:
-        return f"{handle_name(entry)} in _metadata", entry.data[start:]
+        return f"{handle_name(entry)} in _metadata", bytes(entry.data[start:])
     name = in_location(entry.path)
     header = storage.read_range(name, last, HEADER_BYTES)
     # Decoding the block detects a truncated or wrong header.

@@ -171,7 +171,7 @@ def _blocks(chain: Chain) -> dict[int, list[tuple[str | bytes, int]]]:
     blocks: dict[int, list[tuple[str | bytes, int]]] = {}
     for entry in chain.entries:
         for key_group, offset in zip(entry.key_groups.tolist(), entry.offsets.tolist(), strict=True):
-            blocks.setdefault(key_group, []).append((entry.path or entry.data, offset))
+            blocks.setdefault(key_group, []).append((entry.path or bytes(entry.data), offset))
     return blocks
 
 

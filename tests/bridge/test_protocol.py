@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from spark_ckpt.bridge import protocol
 from spark_ckpt.bridge.protocol import SCHEMA, Message
-from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.compaction.merges import digest_of
 from spark_ckpt.errors import ProtocolError
 from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
+from spark_ckpt.format.segment_flags import COMPRESSED, ORDERED
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.messages import (
     Ack,
     AckReply,
@@ -25,16 +26,15 @@ from spark_ckpt.messages import (
     Decline,
     Event,
     InProgress,
-    LocatedSegment,
     LocateReply,
     MergedDeltas,
     Notification,
     Outcome,
-    Segment,
     Task,
     Trigger,
 )
 from tests.bridge import wire
+from tests.support.segments import placed
 
 messages = st.builds(
     Message, st.integers(-(2**63), 2**63 - 1), st.text(max_size=8), st.text(), st.binary(), st.binary(max_size=2000)
@@ -83,14 +83,20 @@ def test_a_stream_of_other_columns_is_refused() -> None:
         protocol.check_schema(pa.schema([("id", pa.int32())]))
 
 
-def segment(groups: int, data: bytes, path: str | None = None) -> Segment:
-    return Segment(
-        np.arange(groups, dtype=np.uint32), np.arange(groups, dtype=np.int64) * 7, len(data), groups, path, data
-    )
+THREE = np.arange(3, dtype=np.uint32)
 
 
-def ack(delta: Segment, base: Segment | None = None) -> Ack:
-    snapshot = None if base is None else BaseSnapshot(base, 3, str(uuid.uuid4()))
+def segment(groups: int, data: bytes, path: str | None = None, first_version: int = 5, version: int = 5) -> SegmentRef:
+    offsets = np.arange(groups, dtype=np.int64) * 7
+    return SegmentRef(first_version, version, np.arange(groups, dtype=np.uint32), offsets, len(data), path, data=data)
+
+
+def base(groups: int, data: bytes, path: str | None = None) -> SegmentRef:
+    return segment(groups, data, path, 0, 3)
+
+
+def ack(delta: SegmentRef, base: SegmentRef | None = None) -> Ack:
+    snapshot = None if base is None else BaseSnapshot(base, str(uuid.uuid4()))
     return Ack(
         "job", SubtaskKey(1, "left", 2), 4, 5, str(uuid.uuid4()), Task(1, 0, 2, 3, 17, "1"), 9, delta, None, snapshot, 1
     )
@@ -101,12 +107,12 @@ def ack(delta: Segment, base: Segment | None = None) -> Ack:
     [
         ack(segment(3, b"d" * 30)),
         ack(segment(0, b"")),
-        ack(segment(3, b"d" * 30), segment(2, b"b" * 20)),
-        ack(segment(3, b"", "shared/x"), segment(2, b"b" * 20)),
-        ack(segment(3, b"d" * 30), segment(2, b"", "shared/y")),
-        ack(replace(segment(3, b"", "shared/z"), start=40, file_size=100)),
-        ack(replace(segment(3, b"d" * 30), is_compressed=True), segment(2, b"b" * 20)),
-        ack(segment(3, b"d" * 30), replace(segment(2, b"b" * 20), is_ordered=True)),
+        ack(segment(3, b"d" * 30), base(2, b"b" * 20)),
+        ack(placed(segment(3, b"d" * 30), "shared/x"), base(2, b"b" * 20)),
+        ack(segment(3, b"d" * 30), placed(base(2, b"b" * 20), "shared/y")),
+        ack(placed(segment(3, b"d" * 30), "shared/z", 40, 100)),
+        ack(replace(segment(3, b"d" * 30), flags=COMPRESSED.bit), base(2, b"b" * 20)),
+        ack(segment(3, b"d" * 30), replace(base(2, b"b" * 20), flags=ORDERED.bit)),
         replace(ack(segment(3, b"d" * 30)), base_failure='java.io.IOException: "no space" left'),
     ],
 )
@@ -127,19 +133,16 @@ def test_an_ack_is_read_as_it_was_written(original: Ack) -> None:
         assert (found.base.version, found.base.state_id) == (original.base.version, original.base.state_id)
 
 
-def assert_same(found: Segment, original: Segment) -> None:
+def assert_same(found: SegmentRef, original: SegmentRef) -> None:
     assert found.key_groups.tolist() == original.key_groups.tolist()
     assert found.offsets.tolist() == original.offsets.tolist()
-    assert found.is_compressed == original.is_compressed
-    assert found.is_ordered == original.is_ordered
-    assert (bytes(found.data), found.size, found.path, found.rows, found.start, found.file_size) == (
-        original.data,
-        original.size,
-        original.path,
-        original.rows,
-        original.start,
-        original.file_size,
+    assert (found.first_version, found.version, found.flags) == (
+        original.first_version,
+        original.version,
+        original.flags,
     )
+    assert (bytes(found.data), found.size, found.path) == (original.data, original.size, original.path)
+    assert found.path is None or found.file_size == original.file_size
 
 
 def test_what_is_kept_of_an_ack_does_not_hold_its_batch() -> None:
@@ -162,12 +165,30 @@ def test_what_is_kept_of_an_ack_does_not_hold_its_batch() -> None:
         (lambda h, i, p: ({**h, "ckpt_id": "short"}, i, p), "a ckpt_id is a UUID in lower case"),
         (lambda h, i, p: ({**h, "ckpt_id": h["ckpt_id"].upper()}, i, p), "a ckpt_id is a UUID in lower case"),
         (lambda h, i, p: ({**h, "delta": {**h["delta"], "groups": -1}}, i, p), "-1 key groups"),
+        (lambda h, i, p: ({**h, "delta": {**h["delta"], "start": -1}}, i, p), "30 bytes at offset -1 exceed"),
+        (lambda h, i, p: ({**h, "delta": {**h["delta"], "start": 11, "file_bytes": 40}}, i, p), "has 40 bytes"),
     ],
 )
 def test_an_ack_whose_parts_do_not_fit_is_refused(change: object, reason: str) -> None:
-    _, header, index, payload = wire.ack(ack(segment(3, b"d" * 30), segment(2, b"b" * 20)))
+    _, header, index, payload = wire.ack(ack(segment(3, b"d" * 30), base(2, b"b" * 20)))
     with pytest.raises(ProtocolError, match=reason):
         protocol.parse_ack(*change(header, index, payload))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("groups", "offsets", "reason"),
+    [
+        ([5, 3], [0, 10], "ascend"),
+        ([3, 5], [10, 0], "ascend"),
+        ([3, 5], [0, 100], "outside its 100 bytes"),
+        ([3, 5], [-1, 0], "outside its 100 bytes"),
+    ],
+)
+def test_blocks_that_are_not_in_their_segment_are_refused(groups: list[int], offsets: list[int], reason: str) -> None:
+    delta = SegmentRef(5, 5, np.array(groups, np.uint32), np.array(offsets, np.int64), 100, data=b"x" * 100)
+    _, header, index, payload = wire.ack(ack(delta))
+    with pytest.raises(ProtocolError, match=reason):
+        protocol.parse_ack(header, index, payload)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "17"])
@@ -210,8 +231,8 @@ def test_a_store_is_told_to_keep_copies_of_its_deltas() -> None:
 
 def test_the_reply_to_locate_has_ascending_offsets_and_the_inline_bytes() -> None:
     segments = (
-        LocatedSegment(True, "shared/x", np.array([500, 20, 90], np.int64), 700, 4096),
-        LocatedSegment(False, None, np.array([0, 40], np.int64), 60, 0, b"x" * 60, (PartitionFilter(3, (0, 2)),)),
+        SegmentRef(0, 6, THREE, np.array([500, 20, 90]), 700, "shared/x", 4096),
+        SegmentRef(7, 7, THREE[:2], np.array([0, 40]), 60, data=b"x" * 60, filters=(PartitionFilter(3, (0, 2)),)),
     )
     reply = LocateReply("0" * 32, 7, 64, (4, 2, 2, 2, 2), "dedupe", None, 3, segments, base_due=True)
     message = protocol.locate_reply(5, reply)
@@ -227,10 +248,8 @@ def test_the_reply_to_locate_has_ascending_offsets_and_the_inline_bytes() -> Non
 
 def test_a_reply_by_key_group_has_those_of_the_blocks_in_the_order_of_their_offsets() -> None:
     segments = (
-        LocatedSegment(
-            True, "shared/x", np.array([500, 20], np.int64), 700, 4096, key_groups=np.array([9, 4], np.uint32)
-        ),
-        LocatedSegment(False, None, np.array([0], np.int64), 60, 0, b"x" * 60, key_groups=np.array([4], np.uint32)),
+        SegmentRef(0, 6, np.array([9, 4], np.uint32), np.array([500, 20]), 700, "shared/x", 4096),
+        SegmentRef(7, 7, np.array([4], np.uint32), np.array([0]), 60, data=b"x" * 60),
     )
     reply = LocateReply("0" * 32, 7, 64, (4, 16), "dedupe", None, 3, segments, by_key_group=True)
     message = protocol.locate_reply(5, reply)
@@ -243,14 +262,14 @@ def test_a_reply_by_key_group_has_those_of_the_blocks_in_the_order_of_their_offs
     assert "by_key_group" not in json.loads(protocol.locate_reply(5, reply_to_locate(())).header)
 
 
-def delta(version: int, size: int, path: str | None, covers: int = 1) -> ChainEntry:
+def delta(first_version: int, version: int, size: int, path: str | None) -> SegmentRef:
     groups, offsets = np.array([3, 9], np.uint32), np.array([100, 140], np.int64)
     data = b"" if path else b"%d" % version * size
-    return ChainEntry(False, version, groups, offsets, size, path, 900, data, covers=covers)
+    return SegmentRef(first_version, version, groups, offsets, size, path, 900, data)
 
 
 def test_a_demand_for_merged_deltas_names_them_with_their_blocks() -> None:
-    deltas = (delta(5, 60, "shared/x", covers=3), delta(6, 4, None))
+    deltas = (delta(3, 5, 60, "shared/x"), delta(6, 6, 4, None))
     for message, index, payload in (
         (protocol.ack_reply(5, AckReply(Outcome.SUCCESS, "0" * 32, merge=deltas)), 0, 0),
         (protocol.locate_reply(5, reply_to_locate(deltas)), 16, 60),
@@ -267,8 +286,8 @@ def test_a_demand_for_merged_deltas_names_them_with_their_blocks() -> None:
         assert message.payload[payload:] == b"6666"
 
 
-def reply_to_locate(merge: tuple[ChainEntry, ...]) -> LocateReply:
-    segments = (LocatedSegment(False, None, np.array([0, 40], np.int64), 60, 0, b"x" * 60, covers=2),)
+def reply_to_locate(merge: tuple[SegmentRef, ...]) -> LocateReply:
+    segments = (SegmentRef(6, 7, THREE[:2], np.array([0, 40]), 60, data=b"x" * 60),)
     return LocateReply("0" * 32, 7, 64, (4, 2, 2, 2, 2), "dedupe", None, 3, segments, merge=merge)
 
 
@@ -280,7 +299,7 @@ def test_a_located_delta_says_how_many_versions_it_covers() -> None:
 
 def test_an_ack_with_merged_deltas_is_read_as_it_was_written() -> None:
     original = ack(segment(3, b"d" * 30), None)
-    original.merged = MergedDeltas(segment(2, b"m" * 20), 3, 6, "0" * 32)
+    original.merged = MergedDeltas(segment(2, b"m" * 20, None, 3, 6), "0" * 32)
     original.in_progress = (InProgress(0, 2), InProgress(7, 9))
     _, header, index, payload = wire.ack(original)
     parsed = protocol.parse_ack(header, index, payload)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.messages import Ack, Decline, EndOffsets, Segment, Task, Trigger, Unreadable
+from spark_ckpt.format.segment_flags import FLAGS
+from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.messages import Ack, Decline, EndOffsets, Task, Trigger, Unreadable
 
 Request = tuple[str, dict[str, Any], bytes, bytes]
 
@@ -72,8 +74,7 @@ def ack(message: Ack) -> Request:
         header["merged"] = {**_describe(message.merged.segment), **versions, "inputs": message.merged.inputs}
     if message.base_failure is not None:
         header["base_failure"] = message.base_failure
-    index = b"".join(s.key_groups.astype("<u4").tobytes() + s.offsets.astype("<i8").tobytes() for s in segments)
-    return "ack", header, index, b"".join(bytes(s.data) for s in segments)
+    return "ack", header, b"".join(map(_index, segments)), b"".join(bytes(s.data) for s in segments)
 
 
 def end_offsets(message: EndOffsets) -> Request:
@@ -123,16 +124,17 @@ def _task(task: Task) -> dict[str, Any]:
     }
 
 
-def _describe(segment: Segment) -> dict[str, Any]:
-    part = {} if segment.file_size is None else {"start": segment.start, "file_bytes": segment.file_size}
-    if segment.is_compressed:
-        part["compressed"] = True
-    if segment.is_ordered:
-        part["ordered"] = True
-    return {
-        "groups": segment.key_groups.size,
-        "bytes": segment.size,
-        "rows": segment.rows,
-        "path": segment.path,
-        **part,
-    }
+def _describe(segment: SegmentRef) -> dict[str, Any]:
+    described = {"groups": segment.key_groups.size, "bytes": segment.size, "path": segment.path}
+    if segment.path is not None and segment.file_size != segment.size:
+        described |= {"start": _start(segment), "file_bytes": segment.file_size}
+    return described | {flag.name: True for flag in FLAGS if segment.has(flag)}
+
+
+def _start(segment: SegmentRef) -> int:
+    return int(segment.offsets[0]) if segment.offsets.size else 0  # the first block is at the start of the segment
+
+
+def _index(segment: SegmentRef) -> bytes:
+    offsets = segment.offsets - (0 if segment.path is None else _start(segment))
+    return segment.key_groups.astype("<u4").tobytes() + offsets.astype("<i8").tobytes()

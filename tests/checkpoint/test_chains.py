@@ -4,17 +4,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, all_entries, chain_of, files_of
+from spark_ckpt.checkpoint.chains import Chain, all_entries, chain_of, files_of
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 
 
 def entry(
     version: int, is_base: bool = False, size: int = 10, path: str | None = "shared/x", covers: int = 1
-) -> ChainEntry:
+) -> SegmentRef:
     data = b"x" * size if path is None else b""
-    return ChainEntry(
-        is_base, version, np.array([1], np.uint32), np.array([0], np.int64), size, path, size, data, covers=covers
-    )
+    first_version = 0 if is_base else version - covers + 1
+    return SegmentRef(first_version, version, np.array([1], np.uint32), np.array([0]), size, path, size, data)
 
 
 def versions(chain: Chain) -> list[tuple[str, int]]:
@@ -98,9 +98,9 @@ def test_files_and_entries_of_a_table() -> None:
 def test_merged_deltas_replace_exactly_those_of_their_versions() -> None:
     chain = Chain("a", 1, (entry(1, is_base=True), *(entry(version) for version in (2, 4, 5, 6))))
     following = chain.next("b", 1, entry(7), merged=entry(5, covers=4))
-    assert [(e.first_version, e.version) for e in following.entries] == [(1, 1), (2, 5), (6, 6), (7, 7)]
+    assert [(e.first_version, e.version) for e in following.entries] == [(0, 1), (2, 5), (6, 6), (7, 7)]
     again = following.next("c", 1, entry(8), merged=entry(6, covers=5))
-    assert [(e.first_version, e.version) for e in again.entries] == [(1, 1), (2, 6), (7, 7), (8, 8)]
+    assert [(e.first_version, e.version) for e in again.entries] == [(0, 1), (2, 6), (7, 7), (8, 8)]
     assert (again.deltas, again.bases) == (3, 1)
 
 

@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_ckpt.checkpoint.batch import SegmentTable, Source, SparkBatch, StoreState
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.batch import Source, SparkBatch, StoreState
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.compose import decompose, offset_elements, operator_id_of, spark_batch_of
 from spark_ckpt.checkpoint.encode import encode_metadata
 from spark_ckpt.checkpoint.packing import packed
+from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.errors import CheckpointError, UnsupportedFormatError
 from spark_ckpt.features import Feature
 from spark_ckpt.format.key_groups import factors, key_group_span
 from spark_ckpt.format.keys import PartitionFilter, StoreKey
+from spark_ckpt.format.segment_flags import COMPRESSED, FLAGS, ORDERED
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.metadata import (
     ByteStreamStateHandle,
     ChangelogStateBackendHandle,
@@ -38,15 +41,15 @@ FILTERS = (PartitionFilter(3, (1,)), PartitionFilter(7, (0, 2, 6)))
 
 
 @st.composite
-def entries(draw: st.DrawFn, partition: int, parallelism: int, is_base: bool, version: int) -> ChainEntry:
+def entries(draw: st.DrawFn, partition: int, parallelism: int, is_base: bool, version: int) -> SegmentRef:
     span = key_group_span(partition, parallelism, FACTORS)
     groups = sorted(draw(st.sets(st.integers(span.start, span.end), min_size=1)))
     starts = sorted(draw(st.sets(st.integers(0, 10_000), min_size=len(groups), max_size=len(groups))))
     path = draw(st.none() | st.just(f"shared/deltas-{uuid.UUID(int=version).hex}"))
     data = draw(st.binary(max_size=30)) if path is None else b""
     size = len(data) if path is None else draw(st.integers(0, 2**40))
-    return ChainEntry(
-        is_base,
+    return SegmentRef(
+        0 if is_base else draw(st.integers(1, version)),
         version,
         np.array(groups, np.uint32),
         np.array(starts, np.int64),
@@ -55,8 +58,7 @@ def entries(draw: st.DrawFn, partition: int, parallelism: int, is_base: bool, ve
         size + 5 if path else size,
         data,
         draw(st.sampled_from([(), FILTERS[:1], FILTERS])),
-        1 if is_base else draw(st.integers(1, version)),
-        draw(st.booleans()),
+        draw(st.integers(0, sum(flag.bit for flag in FLAGS))),
     )
 
 
@@ -131,9 +133,9 @@ def test_chains_are_read_back_as_they_were_written(table: ChainTable) -> None:
             assert [describe(entry) for entry in found.entries] == [describe(entry) for entry in expected.entries]
 
 
-def describe(entry: ChainEntry) -> tuple[object, ...]:
+def describe(entry: SegmentRef) -> tuple[object, ...]:
     return (
-        entry.is_base,
+        entry.first_version,
         entry.version,
         entry.key_groups.tolist(),
         entry.offsets.tolist(),
@@ -142,21 +144,19 @@ def describe(entry: ChainEntry) -> tuple[object, ...]:
         entry.file_size,
         entry.data,
         entry.filters,
-        entry.covers,
-        entry.is_compressed,
-        entry.is_ordered,
+        entry.flags,
     )
 
 
 def entry(
     version: int, is_base: bool = False, path: str | None = "shared/x", groups: tuple[int, ...] = (3, 5)
-) -> ChainEntry:
+) -> SegmentRef:
     offsets = np.arange(len(groups), dtype=np.int64) * 50
-    data = b"" if path else b"x" * 100
-    return ChainEntry(is_base, version, np.array(groups, np.uint32), offsets, 100, path, 400 if path else 100, data)
+    first, data = 0 if is_base else version, b"" if path else b"x" * 100
+    return SegmentRef(first, version, np.array(groups, np.uint32), offsets, 100, path, 400 if path else 100, data)
 
 
-def one_chain(*chain: ChainEntry) -> ChainTable:
+def one_chain(*chain: SegmentRef) -> ChainTable:
     return {StoreKey(0, "default"): [Chain(str(uuid.UUID(int=7)), 5, chain), *([Chain(str(uuid.UUID(int=0)), 0)] * 3)]}
 
 
@@ -289,19 +289,19 @@ def test_of_subtasks_with_the_same_blocks_the_first_has_the_handle() -> None:
 
 
 def test_compressed_segments_need_a_reader_that_knows_codecs() -> None:
-    plain, other = entry(20, is_base=True), replace(entry(30, path="shared/y"), is_compressed=True)
+    plain, other = entry(20, is_base=True), replace(entry(30, path="shared/y"), flags=COMPRESSED.bit)
     assert Feature.COMPRESSED_BLOCKS.value not in batch_of(one_chain(plain, entry(30))).encode().decode()
     batch, table = decompose(metadata_of(one_chain(plain, other)))
     assert json.loads(batch.encode())["features"] == [Feature.COMPRESSED_BLOCKS.value]
-    assert [each.is_compressed for each in table[StoreKey(0, "default")][0].entries] == [False, True]
+    assert [each.has(COMPRESSED) for each in table[StoreKey(0, "default")][0].entries] == [False, True]
 
 
 def test_ordered_bases_are_no_secret_to_readers_of_earlier_releases() -> None:
     """The order of rows changes nothing for a reader that ignores the column."""
-    chains = one_chain(replace(entry(20, is_base=True), is_ordered=True), entry(30))
+    chains = one_chain(replace(entry(20, is_base=True), flags=ORDERED.bit), entry(30))
     batch, table = decompose(metadata_of(chains))
     assert "features" not in json.loads(batch.encode())
-    assert [each.is_ordered for each in table[StoreKey(0, "default")][0].entries] == [True, False]
+    assert [each.has(ORDERED) for each in table[StoreKey(0, "default")][0].entries] == [True, False]
     plain = batch_of(one_chain(entry(20, is_base=True), entry(30)))
     assert "ordered" not in json.loads(plain.encode())["stores"][0]
 

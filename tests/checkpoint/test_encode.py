@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.checkpoint.encode import encode_entry
+from spark_ckpt.format.segment_ref import SegmentRef
 
 CHANGES: dict[str, Any] = {
     "key_groups": np.array([1, 3], np.uint32),
@@ -18,9 +18,9 @@ CHANGES: dict[str, Any] = {
 """Different value for each field of a segment's handle."""
 
 
-def entry(**changes: Any) -> ChainEntry:
+def entry(**changes: Any) -> SegmentRef:
     made: dict[str, Any] = {
-        "is_base": False,
+        "first_version": 3,
         "version": 3,
         "key_groups": np.array([1, 2], np.uint32),
         "offsets": np.array([0, 50], np.int64),
@@ -28,7 +28,7 @@ def entry(**changes: Any) -> ChainEntry:
         "path": "shared/x",
         "file_size": 100,
     }
-    return ChainEntry(**made | changes)
+    return SegmentRef(**made | changes)
 
 
 def test_a_handle_is_encoded_once() -> None:
@@ -54,7 +54,7 @@ def test_a_changed_copy_has_a_handle_of_its_own(name: str) -> None:
 
 
 def test_no_copy_is_made_with_the_handle_of_another() -> None:
-    assert [field.name for field in fields(ChainEntry) if not field.init] == ["encoded"]
+    assert [field.name for field in fields(SegmentRef) if not field.init] == ["encoded"]
     with pytest.raises((TypeError, ValueError)):
         replace(entry(), encoded=b"")
 

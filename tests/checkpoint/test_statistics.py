@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus, Spread, StateSize, StatsHistory
@@ -21,7 +20,8 @@ from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_completed, stats_of_failed, stats_of_subtasks
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.messages import Ack, Operator, Segment, Task
+from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.messages import Ack, Operator, Task
 from spark_ckpt.metadata import CheckpointMetadata, MasterState, load
 from spark_ckpt.storage import LocalStorage
 from tests.support.driver import Driver, faulty_environment
@@ -41,7 +41,7 @@ def pending(*acks: tuple[int, int, int]) -> PendingCheckpoint:
             state_id=f"{partition:032x}",
             task=Task(1, 0, partition, 0, executor=f"executor-{partition}"),
             rows=1,
-            delta=Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0),
+            delta=SegmentRef(9, 9, NO_KEY_GROUPS, NO_OFFSETS, 0),
             timings_us={"snapshot": snapshot, "write": write},
         )
         checkpoint.acknowledge(ack, TRIGGERED + arrived)

@@ -24,8 +24,9 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from spark_ckpt import errors
 from spark_ckpt import metadata as m
-from spark_ckpt.checkpoint.batch import SegmentTable, StoreState
+from spark_ckpt.checkpoint.batch import StoreState
 from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
+from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.checkpoint.sources import SourceState
 from spark_ckpt.checkpoint.statistics import (
     CheckpointStats,
@@ -83,6 +84,7 @@ from spark_ckpt.flink.streams.errors import UnsupportedStateKindError
 from spark_ckpt.flink.tables.verify import FlinkDamage, FlinkVerdict, FlinkVerification
 from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_flags import COMPRESSED
 from spark_ckpt.format.segment_writer import KeyGroupTooLargeError
 from spark_ckpt.location import errors as location_errors
 from spark_ckpt.location.errors import CheckpointNotFoundError, LinkedStateError, ModificationTimeUnknownError
@@ -165,7 +167,8 @@ def every_handle() -> m.CheckpointMetadata:
 def _merged_and_compressed(store: StoreState) -> SegmentTable:
     """Its segments, with each delta merged from two and compressed."""
     table = store.segments
-    return replace(table, covers=np.where(table.is_base, 1, 2), compressed=~table.is_base)
+    first_versions = np.where(table.is_base, 0, table.versions - 1)
+    return replace(table, first_versions=first_versions, flags=np.where(table.is_base, 0, COMPRESSED.bit))
 
 
 def without(inspection: Inspection) -> list[Any]:

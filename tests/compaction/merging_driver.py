@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, chain_of
+from spark_ckpt.checkpoint.chains import Chain, chain_of
 from spark_ckpt.compaction.merges import digest_of
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import SegmentKind, decode_block
 from spark_ckpt.messages import MergedDeltas, Operator
 from spark_ckpt.storage import LocalStorage
@@ -34,7 +35,7 @@ def chain_at(driver: Driver, key: SubtaskKey = KEY) -> Chain:
     return chain
 
 
-def merged(location: Path, deltas: tuple[ChainEntry, ...]) -> MergedDeltas:
+def merged(location: Path, deltas: tuple[SegmentRef, ...]) -> MergedDeltas:
     """What an executor sends for these deltas."""
     storage, changes = LocalStorage(location), dict[int, dict[bytes, bytes | None]]()
     for delta in deltas:
@@ -43,5 +44,5 @@ def merged(location: Path, deltas: tuple[ChainEntry, ...]) -> MergedDeltas:
             block = decode_block(bytes(data), offset, "delta")
             for section in block.sections:
                 changes.setdefault(block.key_group, {}).update(section.entries)  # type: ignore[arg-type]
-    segment = make_segment(SegmentKind.DELTA, deltas[-1].version, changes)
-    return MergedDeltas(segment, deltas[0].first_version, deltas[-1].version, digest_of(deltas))
+    first, last = deltas[0].first_version, deltas[-1].version
+    return MergedDeltas(make_segment(SegmentKind.DELTA, last, changes, first_version=first), digest_of(deltas))

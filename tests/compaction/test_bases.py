@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.checkpoint.chains import ChainEntry, all_entries
+from spark_ckpt.checkpoint.chains import all_entries
 from spark_ckpt.compaction.policy import SMALL_BYTES, chain_bound
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.messages import BaseSnapshot, InProgress, LocateReply, Operator, Outcome
 from spark_ckpt.storage import LocalStorage
@@ -152,7 +153,7 @@ def test_a_base_of_no_rows_ends_a_chain_of_removals(tmp_path: Path) -> None:
         driver.take_over(ack, changes)
     job = driver.trigger(3)
     for subtask in driver.subtasks():
-        base = BaseSnapshot(make_segment(SegmentKind.BASE, 2, {}), 2, driver.ids[key]) if subtask == key else None
+        base = BaseSnapshot(make_segment(SegmentKind.BASE, 2, {}), driver.ids[key]) if subtask == key else None
         job.acknowledge(ack := driver.make_ack(subtask, 3, base=base, changes={}))
         driver.take_over(ack, {})
     assert located(driver, 3, key).segments == ()
@@ -210,7 +211,7 @@ class Idle:
             self.driver.take_over(ack, changes)
         job.housekeeping()
 
-    def entries(self) -> list[ChainEntry]:
+    def entries(self) -> list[SegmentRef]:
         assert self.driver.job is not None
         return list(all_entries(self.driver.job._parent.table))
 

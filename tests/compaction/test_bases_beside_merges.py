@@ -10,13 +10,14 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.compaction import tiers
 from spark_ckpt.compaction.plan import MOST_IN_PROGRESS
 from spark_ckpt.compaction.policy import most_deltas
 from spark_ckpt.compaction.request import NO_REQUEST, REQUIRED, CompactionRequest
 from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
 from spark_ckpt.messages import (
     Ack,
     AckReply,
@@ -24,7 +25,6 @@ from spark_ckpt.messages import (
     InProgress,
     MergedDeltas,
     Outcome,
-    Segment,
     Task,
 )
 from spark_ckpt.storage import LocalStorage
@@ -34,15 +34,15 @@ from tests.support.driver import Driver, check_rows, load
 from tests.support.invariants import assert_invariants
 
 MIB = 1 << 20
-NOTHING = Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0)
+NOTHING = SegmentRef(1, 1, NO_KEY_GROUPS, NO_OFFSETS, 0)
 
 
 def chain(deltas: int, *, base: int = 1000 * MIB) -> Chain:
     """A chain with a base of version 1 and light deltas."""
 
-    def entry(version: int, size: int) -> ChainEntry:
+    def entry(version: int, size: int) -> SegmentRef:
         groups, offsets = np.array([1], np.uint32), np.array([0], np.int64)
-        return ChainEntry(version == 1, version, groups, offsets, size, f"shared/{version}", size)
+        return SegmentRef(0 if version == 1 else version, version, groups, offsets, size, f"shared/{version}", size)
 
     return Chain("a", 1, (entry(1, base), *(entry(2 + i, MIB) for i in range(deltas))))
 
@@ -86,7 +86,7 @@ def test_a_store_has_a_bounded_number_of_merges_in_progress() -> None:
 def test_what_an_ack_brings_is_not_merged_again_before_its_chain_has_it() -> None:
     requests = CompactionRequests(CheckpointConfig())
     for deltas in range(16, 32):
-        request = asked(requests, deltas, merged=MergedDeltas(NOTHING, 2, 10, ""))
+        request = asked(requests, deltas, merged=MergedDeltas(replace(NOTHING, first_version=2, version=10), ""))
         assert not request.is_full
         assert not request.inputs or request.inputs[0].first_version > 10
 
@@ -180,7 +180,7 @@ def test_a_base_and_the_merge_beside_it_are_adopted_in_any_order(
     for version in range(1, 5):
         batch(driver, version)
     base, busy, version = driver.base_of(KEY, 4), (InProgress(0, 4),), 4
-    deltas: tuple[ChainEntry, ...] = ()
+    deltas: tuple[SegmentRef, ...] = ()
     while not deltas:
         version += 1
         deltas = batch(driver, version, busy=busy).merge
@@ -214,7 +214,7 @@ def test_a_base_may_take_any_number_of_batches(tmp_path: Path, late: int) -> Non
     for version in range(1, begun + 1):
         batch(driver, version)
     base = driver.base_of(KEY, begun)
-    deltas: tuple[ChainEntry, ...] = ()
+    deltas: tuple[SegmentRef, ...] = ()
     for version in range(begun + 1, begun + late):
         sent = merged(tmp_path, deltas) if deltas else None
         deltas = batch(driver, version, sent=sent, busy=(InProgress(0, begun),)).merge

@@ -9,18 +9,20 @@ from unittest.mock import patch
 
 import pytest
 
-from spark_ckpt.checkpoint.chains import ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.compaction import tiers
 from spark_ckpt.compaction.plan import MERGE_TRIES
 from spark_ckpt.features import Feature
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.location.listing import list_completed
-from spark_ckpt.messages import Ack, AckReply, MergedDeltas, Outcome, Segment
+from spark_ckpt.messages import Ack, AckReply, MergedDeltas, Outcome
 from spark_ckpt.storage import LocalStorage
 from tests.compaction.merging_driver import KEY, OTHER, chain_at, driver_at, merged
 from tests.support.driver import Changes, Driver, check_rows, load, located
 from tests.support.invariants import assert_invariants
+from tests.support.segments import placed
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +47,12 @@ def batch(
     return replies
 
 
-def until_asked(driver: Driver, version: int = 1) -> tuple[int, tuple[ChainEntry, ...]]:
+def spans_of(chain: Chain) -> list[tuple[int, int]]:
+    """First and last versions of the segments of a chain."""
+    return [(entry.first_version, entry.version) for entry in chain.entries]
+
+
+def until_asked(driver: Driver, version: int = 1) -> tuple[int, tuple[SegmentRef, ...]]:
     """Runs batches until the subtask is asked to merge deltas; the version, and the deltas."""
     while True:
         if demand := batch(driver, version, {})[KEY].merge:
@@ -58,13 +65,13 @@ def until_asked(driver: Driver, version: int = 1) -> tuple[int, tuple[ChainEntry
 def test_merged_deltas_take_the_place_of_their_parts_for_many_batches(tmp_path: Path, threshold: str) -> None:
     driver = driver_at(tmp_path)
     driver.settings["inlineThreshold"] = threshold
-    asked: dict[SubtaskKey, tuple[ChainEntry, ...]] = {}
+    asked: dict[SubtaskKey, tuple[SegmentRef, ...]] = {}
     accepted = 0
     for version in range(1, 120):
         brought = {key: merged(tmp_path, deltas) for key, deltas in asked.items()}
         replies = batch(driver, version, brought)
         for key, sent in brought.items():
-            accepted += any(e.covers == sent.version - sent.first_version + 1 for e in chain_at(driver, key).entries)
+            accepted += (sent.first_version, sent.version) in spans_of(chain_at(driver, key))
         asked = {key: reply.merge for key, reply in replies.items() if reply.merge}
         assert not any(reply.base_due for reply in replies.values())
         assert all(chain_at(driver, key).deltas <= 7 for key in driver.subtasks())
@@ -88,10 +95,10 @@ def test_a_checkpoint_with_merged_deltas_says_so(tmp_path: Path) -> None:
     newest = read_checkpoint(storage, list_completed(storage).records[-1])
     assert newest.batch is not None
     assert Feature.MERGED_DELTAS.value.encode() in newest.batch.encode()
-    spans = [(entry.first_version, entry.version) for entry in newest.table[KEY.of_operator][0].entries]
+    spans = spans_of(newest.table[KEY.of_operator][0])
     assert (deltas[0].first_version, deltas[-1].version) in spans
     segments = located(driver, version + 1, KEY).segments
-    assert [segment.covers for segment in segments] == [last - first + 1 for first, last in spans]
+    assert [(segment.first_version, segment.version) for segment in segments] == spans
 
 
 def test_merged_deltas_may_come_many_batches_later(tmp_path: Path) -> None:
@@ -116,18 +123,19 @@ def test_merged_deltas_are_ignored_once_a_base_has_replaced_their_parts(tmp_path
     driver.batch(version + 1, [KEY])
     assert chain_at(driver).base_version == version
     batch(driver, version + 2, {KEY: late})
-    assert [entry.covers for entry in chain_at(driver).entries] == [1, 1, 1]
+    assert len(chain_at(driver).entries) == 3
+    assert not any(entry.is_merged for entry in chain_at(driver).entries)
     assert not is_file or not (tmp_path / "ckpt" / str(late.segment.path)).exists()
     check_rows(driver, LocalStorage(tmp_path), version + 2)
     assert_invariants(tmp_path)
 
 
-def in_file(location: Path, sent: MergedDeltas) -> Segment:
+def in_file(location: Path, sent: MergedDeltas) -> SegmentRef:
     """The merged deltas in a file of their own."""
     path, segment = "shared/deltas-" + "5" * 32, sent.segment
     (location / "ckpt" / "shared").mkdir(exist_ok=True)
     (location / "ckpt" / path).write_bytes(bytes(segment.data))
-    return replace(segment, path=path, data=b"")
+    return placed(segment, path)
 
 
 def test_merged_deltas_of_other_deltas_are_ignored(tmp_path: Path) -> None:
@@ -135,7 +143,7 @@ def test_merged_deltas_of_other_deltas_are_ignored(tmp_path: Path) -> None:
     version, deltas = until_asked(driver)
     other = replace(merged(tmp_path, deltas), inputs="0" * 32)
     batch(driver, version + 1, {KEY: other})
-    assert all(entry.covers == 1 for entry in chain_at(driver).entries)
+    assert not any(entry.is_merged for entry in chain_at(driver).entries)
     check_rows(driver, LocalStorage(tmp_path), version + 1)
 
 
@@ -146,7 +154,7 @@ def test_merged_deltas_whose_file_is_lost_are_left_out(tmp_path: Path) -> None:
     sent = replace(sent, segment=in_file(tmp_path, sent))
     (tmp_path / "ckpt" / str(sent.segment.path)).unlink()
     batch(driver, version + 1, {KEY: sent})
-    assert all(entry.covers == 1 for entry in chain_at(driver).entries)
+    assert not any(entry.is_merged for entry in chain_at(driver).entries)
     check_rows(driver, LocalStorage(tmp_path), version + 1)
     assert_invariants(tmp_path)
 
@@ -157,7 +165,7 @@ def test_a_base_of_a_version_amid_merged_deltas_is_ignored(tmp_path: Path) -> No
     amid = driver.base_of(KEY, deltas[-1].version)
     batch(driver, version + 1, {KEY: merged(tmp_path, deltas)})
     job = driver.trigger(version + 2)
-    inside = replace(amid, version=deltas[-1].version - 1)
+    inside = replace(amid, segment=replace(amid.segment, version=deltas[-1].version - 1))
     job.acknowledge(replace(driver.make_ack(KEY, version + 2), base=inside))
     job.acknowledge(driver.make_ack(OTHER, version + 2))
     assert not any(entry.is_base for entry in chain_at(driver).entries)

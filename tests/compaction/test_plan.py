@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.compaction.plan import MERGE_TRIES, MOST_IN_PROGRESS, Moment, plan
 from spark_ckpt.compaction.request import FULL, NO_REQUEST, Kind
 from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.messages import InProgress
 
 MIB = 1 << 20
@@ -18,10 +19,10 @@ CONFIG = CheckpointConfig()
 def chain(deltas: int, size: int = MIB, base: int = 1000 * MIB) -> Chain:
     """A base of version 1, and deltas of equal size."""
 
-    def entry(version: int, size: int) -> ChainEntry:
-        return ChainEntry(
-            version == 1, version, np.array([1], np.uint32), np.array([0]), size, f"shared/{version}", size
-        )
+    def entry(version: int, size: int) -> SegmentRef:
+        first_version = 0 if version == 1 else version
+        groups, offsets = np.array([1], np.uint32), np.array([0])
+        return SegmentRef(first_version, version, groups, offsets, size, f"shared/{version}", size)
 
     return Chain("a", 1, (entry(1, base), *(entry(2 + n, size) for n in range(deltas))))
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from spark_ckpt.compaction.state_ids import MOST_HELD, RECENT_VERSIONS, StateIds
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
-from spark_ckpt.messages import Ack, InProgress, Segment, Task
+from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.messages import Ack, InProgress, Task
 
 STORE = StoreKey(0, "default")
 KEY, OTHER = SubtaskKey(0, "default", 0), SubtaskKey(0, "default", 1)
-NOTHING = Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0)
+NOTHING = SegmentRef(1, 1, NO_KEY_GROUPS, NO_OFFSETS, 0)
 ACK = Ack("", KEY, 0, 1, "", Task(0, 0, 0, 0), 0, NOTHING)
 
 

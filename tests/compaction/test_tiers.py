@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, Run
+from spark_ckpt.checkpoint.chains import Chain, Run
 from spark_ckpt.compaction import tiers
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.format.segment_ref import SegmentRef
 
 CONFIG = CheckpointConfig()
 MIB = 1 << 20
 
 
-def entry(version: int, size: int = MIB, *, is_base: bool = False, covers: int = 1) -> ChainEntry:
+def entry(version: int, size: int = MIB, *, is_base: bool = False, covers: int = 1) -> SegmentRef:
     groups, offsets = np.array([1], np.uint32), np.array([0], np.int64)
-    return ChainEntry(is_base, version, groups, offsets, size, "shared/x", size, covers=covers)
+    first_version = 0 if is_base else version - covers + 1
+    return SegmentRef(first_version, version, groups, offsets, size, "shared/x", size)
 
 
 def slot(sizes: list[int], base: int, arriving: int, partition: int = 0) -> Run | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import uuid
 
-import numpy as np
-
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.messages import Ack, Operator, Segment, Task, TaskFailed
+from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.messages import Ack, Operator, Task, TaskFailed
 
 JOIN = Operator(0, "symmetricHashJoin", ("left", "right"), 2)
 LIMIT = Operator(1, "globalLimit", ("default",), 1)
@@ -36,7 +35,7 @@ def ack(
         state_id=str(uuid.uuid4()),
         task=Task(stage, stage_attempt, partition, attempt),
         rows=1,
-        delta=Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0),
+        delta=SegmentRef(5, 5, NO_KEY_GROUPS, NO_OFFSETS, 0),
     )
 
 

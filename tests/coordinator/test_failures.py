@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,6 +21,7 @@ from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.driver import Driver, check_rows, faulty_environment, load, located, make_segment, restore
 from tests.support.invariants import assert_invariants, completed_versions
+from tests.support.segments import placed
 
 STEPS = {
     "merged": ("write", r"shared/merged-"),
@@ -351,7 +351,7 @@ def written(driver: Driver, storage: FaultyStorage, key: SubtaskKey, version: in
     path = f"shared/delta-{version}-{key.store}-{key.partition}"
     made = make_segment(SegmentKind.DELTA, version, driver.changes_of(key, version))
     storage.write_atomic(f"ckpt/{path}", bytes(made.data))
-    return driver.make_ack(key, version, delta=replace(made, path=path, data=b""))
+    return driver.make_ack(key, version, delta=placed(made, path))
 
 
 def test_a_query_that_ends_in_doubt_leaves_the_files_of_the_checkpoint(driver: Driver, storage: FaultyStorage) -> None:

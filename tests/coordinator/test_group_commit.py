@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from spark_ckpt.completed import JobStatus
-from spark_ckpt.errors import CheckpointError, ProtocolError
+from spark_ckpt.errors import CheckpointError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.messages import Ack, Outcome, TaskFailed
 from spark_ckpt.storage import LocalStorage
 from tests.support.driver import Driver, check_rows, faulty_environment, located, make_segment
 from tests.support.invariants import assert_invariants
+from tests.support.segments import placed
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def acks_of_one_file(driver: Driver, storage: LocalStorage, keys: list[SubtaskKe
     storage.write_atomic(f"ckpt/{path}", data)
     acks, start = [], 0
     for key, segment in zip(keys, made, strict=True):
-        delta = replace(segment, path=path, data=b"", start=start, file_size=len(data))
+        delta = placed(segment, path, start, len(data))
         acks.append(driver.make_ack(key, 1, attempt=attempt, delta=delta))
         start += segment.size
     return acks
@@ -101,14 +101,6 @@ def test_a_file_of_failed_attempts_goes_when_the_batch_is_given_up(driver: Drive
     assert storage.exists(f"ckpt/{failed.delta.path}")
     driver.job.close(JobStatus.CANCELLED)
     assert not storage.exists(f"ckpt/{failed.delta.path}")
-
-
-@pytest.mark.parametrize("start", [-1, 1])
-def test_a_part_outside_of_its_file(driver: Driver, storage: LocalStorage, start: int) -> None:
-    *_, last = acks_of_one_file(driver, storage, driver.subtasks())
-    wrong = start if start < 0 else last.delta.start + start
-    with pytest.raises(ProtocolError, match="exceed shared/deltas"):
-        acknowledge(driver, [replace(last, delta=replace(last.delta, start=wrong))])
 
 
 def test_a_file_that_is_shorter_than_the_tasks_say(driver: Driver, storage: LocalStorage) -> None:

@@ -22,6 +22,7 @@ from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.clocks import NoClock
 from tests.support.driver import Driver, check_rows, faulty_environment, make_segment
 from tests.support.invariants import assert_invariants, completed_versions
+from tests.support.segments import placed
 
 RECORD = r"completed/0{19}3\.json"
 
@@ -55,7 +56,7 @@ def with_file(driver: Driver, storage: FaultyStorage, key: SubtaskKey, version: 
     made = make_segment(SegmentKind.DELTA, version, driver.changes_of(key, version))
     path = f"shared/delta-{key.partition}-{version}"
     storage.write_atomic(f"ckpt/{path}", bytes(made.data))
-    return driver.make_ack(key, version, delta=replace(made, path=path, data=b""))
+    return driver.make_ack(key, version, delta=placed(made, path))
 
 
 def acknowledge_all(driver: Driver, version: int) -> None:

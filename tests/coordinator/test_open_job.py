@@ -31,6 +31,7 @@ from tests.storage.faulty import FaultyStorage
 from tests.support.clocks import NoClock
 from tests.support.driver import Driver, check_rows, faulty_environment, load, located, make_segment
 from tests.support.invariants import assert_invariants, completed_versions
+from tests.support.segments import placed
 
 
 @pytest.fixture
@@ -233,7 +234,7 @@ class TestRestartsOfTheSideProcess:
         second = self.restart(first)
         job = second.trigger(3)
         acks = [second.make_ack(other, 3) for other in second.subtasks()[1:]]
-        acks.append(second.make_ack(key, 3, delta=replace(made, path="shared/delta-written", data=b"")))
+        acks.append(second.make_ack(key, 3, delta=placed(made, "shared/delta-written")))
         for ack in acks:
             job.acknowledge(ack)
             second.take_over(ack)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.completed import CheckpointRecord, RecordFiles
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.storage import LocalStorage
 
 LEFT = SubtaskKey(1, "left", 0)
@@ -19,7 +19,7 @@ def state_of(storage: LocalStorage, checkpoint_id: int | None = None) -> Checkpo
     return read_checkpoint(storage, record)
 
 
-def newest_entry(storage: LocalStorage, key: SubtaskKey = LEFT) -> ChainEntry:
+def newest_entry(storage: LocalStorage, key: SubtaskKey = LEFT) -> SegmentRef:
     """Newest delta of a subtask, used only by the newest checkpoint."""
     return state_of(storage).table[key.of_operator][key.partition].entries[-1]
 

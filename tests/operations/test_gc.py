@@ -22,6 +22,7 @@ from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
 from tests.support.driver import Driver, check_rows, faulty_environment, located
 from tests.support.invariants import assert_invariants, completed_versions
+from tests.support.segments import placed
 
 STORES = ("filesystem", "standalone")
 
@@ -112,7 +113,7 @@ def test_a_base_that_waits_while_the_query_is_idle_stays(storage: FaultyStorage)
     snapshot = driver.base_of(key, 5)
     path = "shared/base-" + uuid.uuid4().hex
     storage.write_atomic(f"ckpt/{path}", bytes(snapshot.segment.data))
-    base = replace(snapshot, segment=replace(snapshot.segment, path=path, data=b""))
+    base = replace(snapshot, segment=placed(snapshot.segment, path))
     storage.write_atomic(f"ckpt/{LOST}", b"x")
     long_ago = time.time() - 25 * 3600
     os.utime(Path(storage.location, f"ckpt/{LOST}"), (long_ago, long_ago))
@@ -234,7 +235,7 @@ def test_the_record_of_a_first_checkpoint_does_not_make_its_files_old(
     ack = driver.make_ack(first, 1)
     path = f"shared/delta-{uuid.uuid4().hex}"
     storage.write_atomic(f"ckpt/{path}", bytes(ack.delta.data))
-    job.acknowledge(replace(ack, delta=replace(ack.delta, path=path, data=b"")))
+    job.acknowledge(replace(ack, delta=placed(ack.delta, path)))
     let_age(storage, 25)
     references = gc.references
 

@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.format.key_groups import factors, key_group_of, overlapping_ranges
 from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.format.segment_flags import COMPRESSED
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import Section, SegmentKind, decode_block
 from spark_ckpt.operations.reassign import reassign
 from tests.support.segments import encode_segment
@@ -56,7 +58,7 @@ class World:
             rows = sum(1 for key in self.expected if HASHES[key] % parallelism == p)
             self.chains[p] = chain.next(uuid.uuid4().hex, rows, brought.get(p), new.get(p), base_version)
 
-    def write(self, kind: SegmentKind, version: int, contents: dict[int, Changes]) -> dict[int, ChainEntry]:
+    def write(self, kind: SegmentKind, version: int, contents: dict[int, Changes]) -> dict[int, SegmentRef]:
         """Writes segments of several subtasks, one after another, to one file."""
         path = f"shared/{uuid.uuid4().hex}"
         data, written = b"", {}
@@ -71,7 +73,9 @@ class World:
                 data += segment.data
                 is_base = kind is SegmentKind.BASE
                 size = len(segment.data)
-                written[partition] = ChainEntry(is_base, version, segment.key_groups, offsets, size, path, 0)
+                written[partition] = SegmentRef(
+                    0 if is_base else version, version, segment.key_groups, offsets, size, path, 0
+                )
         self.files[path] = data
         for entry in written.values():
             entry.file_size = len(data)
@@ -194,7 +198,7 @@ def test_handles_do_not_reach_across_the_key_groups_of_others() -> None:
     numbering = tuple(factors(8, 1024))
     groups, offsets = np.arange(1024, dtype=np.uint32), np.arange(1024, dtype=np.int64) * 100
     parts = [slice(p * 128, (p + 1) * 128) for p in range(8)]
-    entries = [ChainEntry(False, 3, groups[p], offsets[p], 12_800, "shared/deltas", 102_400) for p in parts]
+    entries = [SegmentRef(3, 3, groups[p], offsets[p], 12_800, "shared/deltas", 102_400) for p in parts]
     chains = reassign([Chain("0" * 32, 5, (entry,)) for entry in entries], 4, numbering)
     for partition, chain in enumerate(chains):
         ranges = [(int(entry.key_groups[0]), int(entry.key_groups[-1])) for entry in chain.entries]
@@ -229,29 +233,26 @@ def test_ids_are_new_and_all_different() -> None:
 
 def test_merged_deltas_keep_their_versions_and_are_not_joined_with_others_of_their_last_one() -> None:
     groups, offsets = np.arange(8, dtype=np.uint32), np.arange(8, dtype=np.int64) * 100
-    spans = [(5, 1), (5, 3)]
+    spans = [(5, 5), (3, 5)]
     entries = [
-        ChainEntry(False, version, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800)
-        for p, (version, _) in enumerate(spans)
+        SegmentRef(first, version, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800)
+        for p, (first, version) in enumerate(spans)
     ]
-    for entry, (_, covers) in zip(entries, spans, strict=True):
-        entry.covers = covers
     (chain,) = reassign([Chain("0" * 32, 5, (entry,)) for entry in entries], 1, (2, 4))
     assert sorted((entry.first_version, entry.version) for entry in chain.entries) == [(3, 5), (5, 5)]
     again = reassign([chain], 2, (2, 4))
-    assert [[entry.covers for entry in part.entries] for part in again] == [[1], [3]]
+    assert [[(entry.first_version, entry.version) for entry in part.entries] for part in again] == [[(5, 5)], [(3, 5)]]
 
 
 def test_compressed_segments_stay_so_and_joined_ones_are_if_a_part_is() -> None:
     groups, offsets = np.arange(8, dtype=np.uint32), np.arange(8, dtype=np.int64) * 100
     entries = [
-        ChainEntry(False, version, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800)
-        for p, version in enumerate((5, 5))
+        SegmentRef(5, 5, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800, flags=flags)
+        for p, flags in enumerate((0, COMPRESSED.bit))
     ]
-    entries[1].is_compressed = True
-    other = ChainEntry(False, 4, groups[:4], offsets[:4], 400, "shared/y", 400)
+    other = SegmentRef(4, 4, groups[:4], offsets[:4], 400, "shared/y", 400)
     chains = [Chain("0" * 32, 5, (other, entries[0])), Chain("0" * 32, 5, (entries[1],))]
     (chain,) = reassign(chains, 1, (2, 4))
-    assert [(entry.version, entry.is_compressed) for entry in chain.entries] == [(4, False), (5, True)]
+    assert [(entry.version, entry.has(COMPRESSED)) for entry in chain.entries] == [(4, False), (5, True)]
     for part in reassign([chain], 2, (2, 4)) + reassign([chain], 3, (2, 4)):
-        assert all(entry.is_compressed == (entry.path == "shared/x") for entry in part.entries)
+        assert all(entry.has(COMPRESSED) == (entry.path == "shared/x") for entry in part.entries)

@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.checkpoint import packing
-from spark_ckpt.checkpoint.batch import SegmentTable
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.packing import Packing
+from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.format.key_groups import factors, overlapping_key_groups
 from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.operations.reassign import reassign
 from spark_ckpt.operations.rescale_size import RescaleSize
 
@@ -28,9 +29,10 @@ STORE, ALONE = StoreKey(0, "default"), StoreKey(1, "default")
 def chains_of(partitions: int, deltas: int, numbering: tuple[int, ...] = NUMBERING) -> list[Chain]:
     """Chains of a base and deltas, with a file for each base and for the deltas of each version."""
 
-    def entry(partition: int, version: int, path: str) -> ChainEntry:
+    def entry(partition: int, version: int, path: str) -> SegmentRef:
         groups = overlapping_key_groups(partition, partitions, numbering)
-        return ChainEntry(version == 1, version, groups, np.arange(groups.size, dtype=np.int64) * 10, 99, path, 999)
+        first_version, offsets = 0 if version == 1 else version, np.arange(groups.size, dtype=np.int64) * 10
+        return SegmentRef(first_version, version, groups, offsets, 99, path, 999)
 
     return [
         Chain(

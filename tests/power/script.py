@@ -13,13 +13,15 @@ from unittest.mock import patch
 
 from spark_ckpt.completed import CheckpointRecord, JobStatus, RecordFiles
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import SegmentKind
-from spark_ckpt.messages import Operator, Segment
+from spark_ckpt.messages import Operator
 from spark_ckpt.storage import LocalStorage
 from tests.power.disks import Disk, Tree, prefixes, trees
 from tests.power.recorder import Recorder
 from tests.support.driver import Driver, Rows, check_rows, faulty_environment, load, make_segment
 from tests.support.invariants import assert_invariants
+from tests.support.segments import placed
 
 _OPERATORS = (Operator(0, "symmetricHashJoin", ("left", "right"), 2, 2),)
 
@@ -139,11 +141,11 @@ def _run(
         driver.job.close(JobStatus.FINISHED)
 
 
-def _in_file(storage: LocalStorage, kind: str, segment: Segment) -> Segment:
+def _in_file(storage: LocalStorage, kind: str, segment: SegmentRef) -> SegmentRef:
     """Writes the segment to a file, as an executor would."""
     path = f"shared/{kind}-{uuid.uuid4().hex}"
     storage.write_atomic(f"ckpt/{path}", bytes(segment.data))
-    return replace(segment, path=path, data=b"")
+    return placed(segment, path)
 
 
 def _whole(rows: Rows) -> Rows:

@@ -278,7 +278,7 @@ class Checks:
             self._violated(f"a base in the middle of a chain: {[entry.version for entry in chain.entries]}")
         if chain.deltas > self._most_deltas:
             self._violated(f"a chain has {chain.deltas} deltas; there may be {self._most_deltas}")
-        if any(entry.covers > 1 for entry in chain.entries):
+        if any(entry.is_merged for entry in chain.entries):
             self._world.count("checkpoint with merged deltas")
         for entry in chain.entries:
             data = entry.data if entry.path is None else self._world.damages.read(f"ckpt/{entry.path}")

@@ -6,15 +6,15 @@ import random
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING
 
-from spark_ckpt.checkpoint.chains import ChainEntry
 from spark_ckpt.compaction.merges import digest_of
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import Block, SegmentKind
 from spark_ckpt.messages import (
     Ack,
@@ -27,7 +27,6 @@ from spark_ckpt.messages import (
     MergedDeltas,
     Notification,
     Outcome,
-    Segment,
     Task,
     Trigger,
     Unreadable,
@@ -37,6 +36,7 @@ from tests.simulation.group_commit import GroupCommit
 from tests.simulation.model import Changes, Rows, applied
 from tests.simulation.scheduler import Group
 from tests.support.driver import make_segment
+from tests.support.segments import placed
 
 if TYPE_CHECKING:
     from tests.simulation.spark import Driver
@@ -248,7 +248,7 @@ class Store:
         self._committed = self._aside = None
         self.forget_base()
 
-    def _obey(self, due: bool, required: bool, merge: tuple[ChainEntry, ...]) -> None:
+    def _obey(self, due: bool, required: bool, merge: tuple[SegmentRef, ...]) -> None:
         """Follows the coordinator's demand for a base of the version in the table, or for merged deltas."""
         self._must_bring_base = required
         if self._version <= 0:
@@ -288,7 +288,7 @@ class Store:
     def _base_of_table(self) -> Callable[[], BaseSnapshot]:
         version, state_id, rows = self._version, self._id, self._rows
         assert state_id is not None
-        return lambda: BaseSnapshot(self._executor.ship_base(version, rows), version, state_id)
+        return lambda: BaseSnapshot(self._executor.ship_base(version, rows), state_id)
 
     def _make_base(self) -> None:
         """Writes a base in the background, in place of all merges; the next ack after that carries it."""
@@ -302,7 +302,7 @@ class Store:
         self.forget_base()
         self._in_background(span, made)
 
-    def _merge(self, deltas: tuple[ChainEntry, ...]) -> None:
+    def _merge(self, deltas: tuple[SegmentRef, ...]) -> None:
         """Merges deltas in the background; the next ack after that carries the outcome."""
 
         def merged() -> MergedDeltas:
@@ -314,8 +314,8 @@ class Store:
                     for section in block.sections:
                         entries = {key: value for key, value in section.entries if not isinstance(value, tuple)}
                         changes.setdefault(block.key_group, {}).update(entries)
-            segment = self._executor.ship_merged(deltas[-1].version, changes)
-            return MergedDeltas(segment, deltas[0].first_version, deltas[-1].version, digest_of(deltas))
+            segment = self._executor.ship_merged(deltas[0].first_version, deltas[-1].version, changes)
+            return MergedDeltas(segment, digest_of(deltas))
 
         self._in_background(InProgress(deltas[0].first_version, deltas[-1].version), merged)
 
@@ -395,7 +395,7 @@ class Executor:
         for store in self._stores.values():
             store.forget_base()
 
-    def ship_delta(self, trigger: Trigger, task: Task, changes: Changes) -> Segment:
+    def ship_delta(self, trigger: Trigger, task: Task, changes: Changes) -> SegmentRef:
         """A delta inside the ack, or in a file if it is large, which may also hold deltas of other tasks."""
         segment = make_segment(SegmentKind.DELTA, trigger.version, changes)
         if not self._is_large(segment):
@@ -403,14 +403,14 @@ class Executor:
         stage = trigger.job, task.stage_id, task.stage_attempt
         return self._group_commit.ship(stage, segment) or self._in_file("delta", segment)
 
-    def ship_base(self, version: int, rows: Rows) -> Segment:
+    def ship_base(self, version: int, rows: Rows) -> SegmentRef:
         """A base inside an ack, or in a file of its own if it is large."""
         segment = make_segment(SegmentKind.BASE, version, rows)
         return self._in_file("base", segment) if self._is_large(segment) else segment
 
-    def ship_merged(self, version: int, changes: Changes) -> Segment:
+    def ship_merged(self, first_version: int, version: int, changes: Changes) -> SegmentRef:
         """A merged delta inside an ack, or in a file of its own if it is large."""
-        segment = make_segment(SegmentKind.DELTA, version, changes)
+        segment = make_segment(SegmentKind.DELTA, version, changes, first_version=first_version)
         return self._in_file("deltas", segment) if self._is_large(segment) else segment
 
     def disk_fails(self, when: str) -> bool:
@@ -421,11 +421,11 @@ class Executor:
             self.world.count(f"local disk fails {when}")
         return fails
 
-    def _is_large(self, segment: Segment) -> bool:
+    def _is_large(self, segment: SegmentRef) -> bool:
         return segment.size > 0 and self.rng.random() < self.world.profile.large
 
-    def _in_file(self, kind: str, segment: Segment) -> Segment:
-        return replace(segment, path=self._write(kind, bytes(segment.data)), data=b"")
+    def _in_file(self, kind: str, segment: SegmentRef) -> SegmentRef:
+        return placed(segment, self._write(kind, bytes(segment.data)))
 
     def _write(self, kind: str, data: bytes) -> str:
         path = f"shared/{kind}-{self.world.new_id()}"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from spark_ckpt.messages import Segment
+from spark_ckpt.format.segment_ref import SegmentRef
+from tests.support.segments import placed
 
 if TYPE_CHECKING:
     from tests.simulation.executor import Executor
@@ -17,7 +18,7 @@ _MOST_WAITED_SECONDS = 0.3
 
 @dataclass
 class _File:
-    segments: list[Segment] = field(default_factory=list)
+    segments: list[SegmentRef] = field(default_factory=list)
     path: str | None = None
     failed: bool = False
 
@@ -34,7 +35,7 @@ class GroupCommit:
         self._executor, self._write = executor, write
         self._open: dict[Hashable, _File] = {}
 
-    def ship(self, stage: Hashable, segment: Segment) -> Segment | None:
+    def ship(self, stage: Hashable, segment: SegmentRef) -> SegmentRef | None:
         """Writes a segment together with others of the same stage attempt; None if the file's writer failed."""
         scheduler = self._executor.world.scheduler
         file = self._open.get(stage)
@@ -56,7 +57,7 @@ class GroupCommit:
         if file.path is None:
             return None
         if len(file.segments) == 1:
-            return replace(segment, path=file.path, data=b"")
+            return placed(segment, file.path)
         self._executor.world.count("file of several tasks")
         size = sum(joined.size for joined in file.segments)
-        return replace(segment, path=file.path, data=b"", start=start, file_size=size)
+        return placed(segment, file.path, start, size)

@@ -8,8 +8,6 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
-import numpy as np
-
 from spark_ckpt.checkpoint.chains import Chain, Run
 from spark_ckpt.compaction import adoption
 from spark_ckpt.compaction.request import CompactionRequest
@@ -19,7 +17,8 @@ from spark_ckpt.coordinator import finalize
 from spark_ckpt.coordinator.attempts import Decision, TaskKey
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.messages import Ack, AckReply, Outcome, Segment, Task, TaskFailed
+from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.messages import Ack, AckReply, Outcome, Task, TaskFailed
 from tests.simulation.mutation import (
     NOT_THERE,
     WRONG_STATE,
@@ -54,7 +53,7 @@ def _first_attempt_counts(self: PendingCheckpoint, ack: Ack, now_ms: int) -> Dec
 @contextmanager
 def _all_but_one() -> Iterator[None]:
     """Takes the state of the unacknowledged subtask for empty."""
-    nothing = Segment(np.empty(0, np.uint32), np.empty(0, np.int64), 0, 0)
+    nothing = SegmentRef(1, 1, NO_KEY_GROUPS, NO_OFFSETS, 0)
 
     def take(self: finalize.Draft) -> None:
         given = self.pending.acks

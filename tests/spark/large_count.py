@@ -47,7 +47,8 @@ class LargeCount:
 
     def spans(self) -> list[int]:
         """Numbers of versions that the deltas of the newest checkpoint cover."""
-        return [entry.covers for entry in all_entries(self.newest().table)]
+        deltas = [entry for entry in all_entries(self.newest().table) if not entry.is_base]
+        return [delta.version - delta.first_version + 1 for delta in deltas]
 
     def longest_chain(self) -> int:
         """Largest number of segments that a store would load now."""

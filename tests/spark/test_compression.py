@@ -11,6 +11,7 @@ from spark_ckpt import read_state
 from spark_ckpt.checkpoint.chains import all_entries
 from spark_ckpt.config import COMPRESSION
 from spark_ckpt.features import Feature
+from spark_ckpt.format.segment_flags import COMPRESSED
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
@@ -32,7 +33,7 @@ def job(spark: SparkSession, runner: QueryRunner, tmp_path: Path, provider: Prov
 
 def compressed(job: LargeCount) -> set[bool]:
     """Whether segments of the newest checkpoint are compressed."""
-    return {entry.is_compressed for entry in all_entries(job.newest().table)}
+    return {entry.has(COMPRESSED) for entry in all_entries(job.newest().table)}
 
 
 def state_bytes(job: LargeCount) -> int:

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_ckpt.checkpoint.chains import all_entries
 from spark_ckpt.checkpoint.load import read_checkpoint
+from spark_ckpt.format.segment_flags import ORDERED
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.storage import LocalStorage
@@ -103,7 +104,7 @@ def test_starts_in_sequence_look_rows_up_in_the_base_below_the_deltas(
     start(1)
     newest = list_completed(LocalStorage(runner.location)).records[-1]
     bases = list(all_entries(read_checkpoint(LocalStorage(runner.location), newest).table))
-    assert all(base.is_ordered for base in bases)
+    assert all(base.has(ORDERED) for base in bases)
     state = sum(base.size for base in bases)
     for _ in range(4):
         keys = [*rng.choices(earlier, k=100), *(rng.randrange(KEYS * 11 // 10) for _ in range(1800))]

@@ -240,7 +240,7 @@ def test_a_damaged_row_names_its_place(tmp_path: Path, inline: bool) -> None:
     error = caught.value
     assert (error.store, error.key_group) == ("operator 0, store right", key_group(key("b")))
     chain = location.chains[key_group(key("b")) // 8].entries[0]
-    content = chain.data or Path(location.path, "ckpt", str(chain.path)).read_bytes()
+    content = bytes(chain.data) or Path(location.path, "ckpt", str(chain.path)).read_bytes()
     assert content[error.offset : error.offset + 8] == wrong[16:24]
     assert error.path == ("delta-1 in _metadata" if inline else str(Path(location.path, "ckpt", str(chain.path))))
 

@@ -15,6 +15,7 @@ from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.format.key_groups import owned_ranges
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import Section, SegmentKind, decode_block
 from spark_ckpt.location.cleaner import Cleaner
 from spark_ckpt.messages import (
@@ -26,14 +27,13 @@ from spark_ckpt.messages import (
     Locate,
     LocateReply,
     Operator,
-    Segment,
     Task,
     Trigger,
 )
 from spark_ckpt.storage import Storage
 from tests.support.cleaner import ImmediateCleaner
 from tests.support.clocks import NoClock
-from tests.support.segments import encode_segment
+from tests.support.segments import encode_segment, placed
 
 Rows = dict[int, dict[bytes, bytes]]
 """Rows of a store in one subtask, by key group."""
@@ -46,11 +46,16 @@ def do_now(work: Callable[[], None]) -> None:
     work()
 
 
-def make_segment(kind: SegmentKind, version: int, changes: Changes, path: str | None = None) -> Segment:
+def make_segment(
+    kind: SegmentKind, version: int, changes: Changes, path: str | None = None, first_version: int | None = None
+) -> SegmentRef:
+    """A segment; a delta has the changes of its version, or of all from `first_version` on."""
+    if first_version is None:
+        first_version = 0 if kind is SegmentKind.BASE else version
     groups = {group: [Section(tuple(entries.items()))] for group, entries in changes.items() if entries}
     made = encode_segment(kind, version, groups)
-    data = b"" if path is not None else made.data
-    return Segment(made.key_groups, made.offsets, len(made.data), made.rows, path, data)
+    segment = SegmentRef(first_version, version, made.key_groups, made.offsets, len(made.data), data=made.data)
+    return segment if path is None else placed(segment, path)
 
 
 @dataclass
@@ -161,7 +166,7 @@ class Driver:
         stage_attempt: int = 0,
         base: BaseSnapshot | None = None,
         changes: Changes | None = None,
-        delta: Segment | None = None,
+        delta: SegmentRef | None = None,
         base_state_id: str | None = None,
     ) -> Ack:
         rows = copy.deepcopy(self.rows.get(key, {}))
@@ -196,7 +201,7 @@ class Driver:
     def base_of(self, key: SubtaskKey, version: int) -> BaseSnapshot:
         """A base snapshot of the store's current state."""
         segment = make_segment(SegmentKind.BASE, version, self.rows.get(key, {}))
-        return BaseSnapshot(segment, version, self.ids[key])
+        return BaseSnapshot(segment, self.ids[key])
 
     def batch(self, version: int, bases: Iterable[SubtaskKey] = ()) -> list[AckReply]:
         """Runs a whole batch: the trigger, all acks, and the work that follows them."""

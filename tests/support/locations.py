@@ -12,9 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from spark_ckpt.checkpoint.batch import SegmentTable, Source, SparkBatch, StoreState
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.batch import Source, SparkBatch, StoreState
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.encode import encode_metadata
+from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus, StateSize
 from spark_ckpt.checkpoint.statistics_state import statistics_states
 from spark_ckpt.completed import (
@@ -24,6 +25,7 @@ from spark_ckpt.completed import (
     Owner,
 )
 from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import Section, SegmentKind
 from spark_ckpt.metadata import MasterState
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
@@ -121,7 +123,7 @@ class LocationBuilder:
 
     def segment(
         self, kind: SegmentKind, version: int, groups: Mapping[int, Sequence[Section]], *, inline: bool
-    ) -> ChainEntry | None:
+    ) -> SegmentRef | None:
         """A segment with sections by key group, in a file of its own unless inline; None if it would be empty."""
         segment = encode_segment(kind, version, groups)
         size = len(segment.data)
@@ -131,8 +133,8 @@ class LocationBuilder:
         if path is not None:
             self.storage.write_atomic(f"ckpt/{path}", segment.data)
         data = segment.data if inline else b""
-        is_base = kind is SegmentKind.BASE
-        return ChainEntry(is_base, version, segment.key_groups, segment.offsets, size, path, size, data)
+        first_version = 0 if kind is SegmentKind.BASE else version
+        return SegmentRef(first_version, version, segment.key_groups, segment.offsets, size, path, size, data)
 
     def complete(
         self,
@@ -208,8 +210,8 @@ def store_state(key: StoreKey, name: str, chains: Sequence[Chain], state_format:
 def chains(version: int) -> list[Chain]:
     """Chains of two subtasks: one with a base in a shared file and an inline delta, one without any rows."""
     groups = np.array([0, 2], dtype=np.uint32)
-    base = ChainEntry(True, version - 1, groups, np.array([0, 500]), 1000, "shared/base-1", 4096)
-    delta = ChainEntry(False, version, groups[:1], np.array([0]), 40, None, 40, b"d" * 40)
+    base = SegmentRef(0, version - 1, groups, np.array([0, 500]), 1000, "shared/base-1", 4096)
+    delta = SegmentRef(version, version, groups[:1], np.array([0]), 40, data=b"d" * 40)
     ids = [str(uuid.UUID(int=16 * version + digit)) for digit in (10, 11)]
     return [Chain(ids[0], 12, (base, delta)), Chain(ids[1], 0)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_ckpt.checkpoint.batch import Source, SparkBatch, StoreState
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.compose import (
     changelog_size,
     full_offsets,
@@ -16,6 +16,7 @@ from spark_ckpt.checkpoint.compose import (
     source_operator,
 )
 from spark_ckpt.format.key_groups import key_group_span
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.metadata import (
     ByteStreamStateHandle,
     ChangelogStateBackendHandle,
@@ -62,7 +63,7 @@ def _store_operator(batch: SparkBatch, store: StoreState, chains: Sequence[Chain
 
 
 def _keyed_handle(
-    chain: Chain, entries: Sequence[ChainEntry], version: int, span: KeyGroupRange
+    chain: Chain, entries: Sequence[SegmentRef], version: int, span: KeyGroupRange
 ) -> KeyedStateHandle | None:
     handles = tuple(_segment_handle(entry) for entry in entries)
     if len(handles) <= 1:
@@ -72,10 +73,10 @@ def _keyed_handle(
     )
 
 
-def _segment_handle(entry: ChainEntry) -> KeyGroupsStateHandle:
+def _segment_handle(entry: SegmentRef) -> KeyGroupsStateHandle:
     stream: StreamStateHandle
     if entry.path is None:
-        stream = ByteStreamStateHandle(handle_name(entry), entry.data)
+        stream = ByteStreamStateHandle(handle_name(entry), bytes(entry.data))
     else:
         stream = RelativeFileStateHandle(relative_path(entry.path), entry.file_size)
     first, offsets = full_offsets(entry)

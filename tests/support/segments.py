@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import FORMAT, MAGIC, Block, Section, SegmentKind
 from spark_ckpt.metadata import modified_utf8
 
@@ -60,6 +61,13 @@ def encode_segment(kind: SegmentKind, version: int, groups: Mapping[int, Sequenc
             data += encode_block(Block(kind, key_group, version, sections))
             rows += sum(len(section.entries) for section in sections)
     return Segment(bytes(data), np.array(key_groups, np.uint32), np.array(offsets, np.int64), rows)
+
+
+def placed(segment: SegmentRef, path: str, start: int = 0, file_size: int | None = None) -> SegmentRef:
+    """A segment in a file, which has no other if the size of the file is not given."""
+    copy = segment.copied()
+    copy.place_in(path, segment.size if file_size is None else file_size, start)
+    return copy
 
 
 def encode_block(block: Block, codec: int = 0) -> bytes:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from spark_ckpt.checkpoint.batch import Source, SparkBatch
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.format.key_groups import factors, owned_ranges
 from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import Section, SegmentKind
 from spark_ckpt.storage import LocalStorage
 from tests.support import unsafe_writer
@@ -112,7 +113,7 @@ class StateLocation:
 
     def _entries(
         self, kind: SegmentKind, version: int, sections: Sequence[Section], inline: bool
-    ) -> dict[int, ChainEntry]:
+    ) -> dict[int, SegmentRef]:
         """Segment of each partition that has entries."""
         entries = {}
         for partition in range(len(self.chains)):

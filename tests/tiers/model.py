@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 
 import numpy as np
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry, ChainTable
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.compaction.adoption import adoptable
 from spark_ckpt.compaction.merges import digest_of
 from spark_ckpt.compaction.request import CompactionRequest
@@ -23,7 +23,8 @@ from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.compaction.state_ids import StateIds
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
-from spark_ckpt.messages import Ack, BaseSnapshot, InProgress, MergedDeltas, Segment, Task
+from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.messages import Ack, BaseSnapshot, InProgress, MergedDeltas, Task
 
 ROW_BYTES = 16 + 40
 """Bytes of a key and its value."""
@@ -182,7 +183,7 @@ class _Step:
     left: float
     covers: InProgress
     state_id: str
-    merge: tuple[ChainEntry, ...]
+    merge: tuple[SegmentRef, ...]
     fails: bool
 
 
@@ -211,7 +212,7 @@ class World:
 
     def __post_init__(self) -> None:
         self._size, self._requests = self.workload.sizes(), CompactionRequests(self.config)
-        base = [self._in_own_file(True, 1, self.workload.base_bytes) for _ in range(self.workload.partitions)]
+        base = [self._in_own_file(0, 1, self.workload.base_bytes) for _ in range(self.workload.partitions)]
         self.table = {STORE: [Chain(_state_id(1), self.workload.keys, (entry,)) for entry in base]}
         self._complete()
 
@@ -240,15 +241,15 @@ class World:
             figures.written += sum(segment.size for _, _, segment in ignored)
             request = self._requests.after_ack(ack, chain, self.table)
             self._follow(partition, request, figures)
-            delta = self._entry(False, version, size)
+            delta = self._entry(version, version, size)
             brought = [delta]
             base = merged = None
             if ack.base is not None:
-                base = self._entry(True, ack.base.version, self.workload.base_bytes)
+                base = self._entry(0, ack.base.version, self.workload.base_bytes)
                 brought, figures.bases, steps = [*brought, base], figures.bases + 1, steps + 1
             if ack.merged is not None:
-                covers = ack.merged.version - ack.merged.first_version + 1
-                merged = replace(self._entry(False, ack.merged.version, self._size(covers)), covers=covers)
+                first, last = ack.merged.first_version, ack.merged.version
+                merged = self._entry(first, last, self._size(last - first + 1))
                 brought, figures.merges, steps = [*brought, merged], figures.merges + 1, steps + 1
             figures.changed += size
             figures.written += sum(entry.size for entry in brought)
@@ -270,7 +271,7 @@ class World:
 
     def _ack(self, partition: int, size: int) -> Ack:
         subtask = SubtaskKey(STORE.operator_id, STORE.store, partition)
-        delta = self._segment(size)
+        delta = self._entry(self.version, self.version, size)
         ack = Ack("", subtask, self.version - 1, self.version, _state_id(self.version), _TASK, 0, delta)
         steps = self._steps.setdefault(partition, [])
         self._write(steps)
@@ -282,15 +283,12 @@ class World:
             if step.fails:
                 ack.base_failure = "the disk is full"
             elif not step.merge:
-                ack.base = BaseSnapshot(self._segment(self.workload.base_bytes), last, step.state_id)
+                ack.base = BaseSnapshot(self._entry(0, last, self.workload.base_bytes), step.state_id)
             else:
-                segment = self._segment(self._size(last - first + 1))
-                ack.merged = MergedDeltas(segment, first, last, digest_of(step.merge))
+                segment = self._entry(first, last, self._size(last - first + 1))
+                ack.merged = MergedDeltas(segment, digest_of(step.merge))
         ack.in_progress = tuple(step.covers for step in steps)
         return ack
-
-    def _segment(self, size: int) -> Segment:
-        return Segment(_NO_GROUPS, _NO_OFFSETS, size, 0)
 
     def _write(self, steps: list[_Step]) -> None:
         """One batch of background work, in equal shares until a step is done."""
@@ -331,15 +329,15 @@ class World:
 
     # ---- files -------------------------------------------------------------------------------------------------------
 
-    def _entry(self, is_base: bool, version: int, size: int) -> ChainEntry:
-        return ChainEntry(is_base, version, _NO_GROUPS, _NO_OFFSETS, size, None, 0)
+    def _entry(self, first_version: int, version: int, size: int) -> SegmentRef:
+        return SegmentRef(first_version, version, NO_KEY_GROUPS, NO_OFFSETS, size)
 
-    def _in_own_file(self, is_base: bool, version: int, size: int) -> ChainEntry:
-        entry = self._entry(is_base, version, size)
+    def _in_own_file(self, first_version: int, version: int, size: int) -> SegmentRef:
+        entry = self._entry(first_version, version, size)
         self._place([entry])
         return entry
 
-    def _place(self, entries: list[ChainEntry]) -> None:
+    def _place(self, entries: list[SegmentRef]) -> None:
         self._named += 1
         total = sum(entry.size for entry in entries)
         for entry in entries:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from rich.text import Text
 from rich.tree import Tree
 
-from spark_ckpt.checkpoint.batch import SPARK_BATCH, SegmentTable, SparkBatch, StoreState
+from spark_ckpt.checkpoint.batch import SPARK_BATCH, SparkBatch, StoreState
 from spark_ckpt.checkpoint.compose import operator_id_of, spark_batch_of
+from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.end_offsets import EndOffsets
 from spark_ckpt.cli.formatting import (
@@ -34,6 +35,7 @@ from spark_ckpt.cli.results.metadata_json import (
 from spark_ckpt.cli.results.sources import position_line, source_json
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.figures import count, human_size, iso_time
+from spark_ckpt.format.segment_flags import COMPRESSED
 from spark_ckpt.location.find import FoundCheckpoint
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState
 from spark_ckpt.metadata.properties import CheckpointProperties, decode
@@ -45,28 +47,36 @@ class Segment:
     """One segment of a subtask's chain.
 
     Args:
-        is_base: True for a base snapshot, False for a delta.
+        first_version: first version whose changes a delta has; 0 for a base snapshot.
         version: state version of a base snapshot, or after a delta.
         size: bytes.
-        covers: number of versions whose changes a delta has.
-        is_compressed: True if it has blocks with a compressed body.
+        flags: bits of `spark_ckpt.format.segment_flags`.
     """
 
-    is_base: bool
+    first_version: int
     version: int
     size: int
-    covers: int = 1
-    is_compressed: bool = False
+    flags: int = 0
 
     @property
-    def first_version(self) -> int:
-        """First version whose changes a delta has."""
-        return self.version - self.covers + 1
+    def is_base(self) -> bool:
+        """True for a base snapshot, False for a delta."""
+        return self.first_version == 0
+
+    @property
+    def is_merged(self) -> bool:
+        """True for a delta with the changes of several versions."""
+        return 0 < self.first_version < self.version
+
+    @property
+    def is_compressed(self) -> bool:
+        """True if it has blocks with a compressed body."""
+        return bool(self.flags & COMPRESSED.bit)
 
     @property
     def text(self) -> str:
         """Kind, versions and size."""
-        first = f"{self.first_version}-" if self.covers > 1 else ""
+        first = f"{self.first_version}-" if self.is_merged else ""
         compressed = " compressed" if self.is_compressed else ""
         return f"{'base' if self.is_base else 'delta'} v{first}{self.version} {human_size(self.size)}{compressed}"
 
@@ -191,14 +201,14 @@ def segments_of_table(table: SegmentTable, subtask: int) -> list[Segment]:
     """The chain of a subtask, oldest first."""
     first = int(table.counts[:subtask].sum())
     chain = slice(first, first + int(table.counts[subtask]))
-    columns = (table.is_base, table.versions, table.sizes, table.each_covers, table.each_compressed)
+    columns = (table.first_versions, table.versions, table.sizes, table.flags)
     return [Segment(*segment) for segment in zip(*(column[chain].tolist() for column in columns), strict=True)]
 
 
 def segment_json(segment: Segment) -> JsonObject:
     """A segment as JSON."""
     described: JsonObject = {"kind": "base" if segment.is_base else "delta", "version": segment.version}
-    if segment.covers > 1:
+    if segment.is_merged:
         described["first_version"] = segment.first_version
     if segment.is_compressed:
         described["compressed"] = True

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.publish import merge_into_file
 from spark_ckpt.flink.importing.errors import FlinkImportRowError
 from spark_ckpt.flink.importing.spill import RowSpill
 from spark_ckpt.flink.importing.targets import Target, TargetKind
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segment_writer import BaseSection, BaseSegment, encode_base, list_value
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.spark_files.types import Struct
@@ -89,34 +90,33 @@ def write_bases(
         StorageError: a file cannot be written.
     """
     chains: list[Chain] = []
-    waiting: list[tuple[ChainEntry, bytes | memoryview]] = []
+    waiting: list[SegmentRef] = []
     for table in spill.partitions():
         segment = encode_base(version, _groups(table, list(families.values())))
-        entries: tuple[ChainEntry, ...] = ()
+        entries: tuple[SegmentRef, ...] = ()
         if segment.rows:
             entries = (_entry(segment, version),)
-            waiting.append((entries[0], segment.data))
+            waiting.append(entries[0])
         chains.append(Chain(str(uuid.uuid4()), segment.rows, entries))
-        if sum(len(data) for _, data in waiting) >= FILE_BYTES:
+        if sum(entry.size for entry in waiting) >= FILE_BYTES:
             _write(storage, waiting, written)
             waiting = []
         done()
-    if waiting:
-        _write(storage, waiting, written)
+    _write(storage, waiting, written)
     return chains
 
 
-def _write(
-    storage: Storage, segments: Sequence[tuple[ChainEntry, bytes | memoryview]], written: Callable[[str], None]
-) -> None:
+def _write(storage: Storage, segments: Sequence[SegmentRef], written: Callable[[str], None]) -> None:
     file = merge_into_file(segments)
+    if file is None:
+        return
     name = in_location(file.path)
     written(name)
     storage.write_atomic(name, file.data)
 
 
-def _entry(segment: BaseSegment, version: int) -> ChainEntry:
-    return ChainEntry(True, version, segment.key_groups, segment.offsets, len(segment.data), None, 0)
+def _entry(segment: BaseSegment, version: int) -> SegmentRef:
+    return SegmentRef(0, version, segment.key_groups, segment.offsets, len(segment.data), data=segment.data)
 
 
 def _groups(table: pa.Table, families: Sequence[WrittenFamily]) -> Iterator[tuple[int, list[BaseSection]]]:

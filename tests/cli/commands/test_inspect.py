@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from spark_ckpt import metadata as m
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.cli.results.inspection import segment_json, segments_of_table
 from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.format.segment_flags import COMPRESSED
+from spark_ckpt.format.segment_ref import SegmentRef
 from tests.cli.sources import BEFORE, TABLE
 from tests.metadata.corpus import FLINK, MUTANTS, Vector
 from tests.support import locations
@@ -55,8 +57,8 @@ def test_the_newest_checkpoint_of_a_location(tmp_path: Path) -> None:
 
 def test_compressed_segments_say_so(tmp_path: Path) -> None:
     groups, offsets = np.array([0], np.uint32), np.array([0], np.int64)
-    base = ChainEntry(True, 1, groups, offsets, 1000, "shared/base-1", 4096)
-    delta = ChainEntry(False, 2, groups, offsets, 40, None, 40, b"d" * 40, is_compressed=True)
+    base = SegmentRef(0, 1, groups, offsets, 1000, "shared/base-1", 4096)
+    delta = SegmentRef(2, 2, groups, offsets, 40, data=b"d" * 40, flags=COMPRESSED.bit)
     chain = Chain(str(uuid.UUID(int=1)), 5, (base, delta))
     segments = segments_of_table(locations.store_state(StoreKey(0, "default"), "dedupe", [chain], None).segments, 0)
     assert [segment.text for segment in segments] == ["base v1 1,000 bytes", "delta v2 40 bytes compressed"]
@@ -68,8 +70,8 @@ def test_compressed_segments_say_so(tmp_path: Path) -> None:
 
 def test_merged_deltas_show_the_versions_that_they_cover(tmp_path: Path) -> None:
     groups, offsets = np.array([0], np.uint32), np.array([0], np.int64)
-    base = ChainEntry(True, 1, groups, offsets, 1000, "shared/base-1", 4096)
-    merged = ChainEntry(False, 4, groups, offsets, 40, None, 40, b"d" * 40, covers=3)
+    base = SegmentRef(0, 1, groups, offsets, 1000, "shared/base-1", 4096)
+    merged = SegmentRef(2, 4, groups, offsets, 40, data=b"d" * 40)
     state = locations.store_state(
         StoreKey(0, "default"), "dedupe", [Chain(str(uuid.UUID(int=1)), 5, (base, merged))], None
     )

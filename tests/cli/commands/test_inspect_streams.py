@@ -14,11 +14,13 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from spark_ckpt import metadata as m
-from spark_ckpt.checkpoint.batch import SegmentTable, Source
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.batch import Source
+from spark_ckpt.checkpoint.chains import Chain
+from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.cli.results.streams import _value_json
 from spark_ckpt.flink.streams import KeyedState, UnknownSerializerError
 from spark_ckpt.flink.streams.values import RowData
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import HEADER_BYTES, Section, SegmentKind
 from spark_ckpt.metadata.traversal import parts_of
 from tests.flink.streams.corpus import (
@@ -332,14 +334,12 @@ def ours(tmp_path: Path) -> Path:
             "a" * 32,
             4,
             (
-                ChainEntry(True, 2, base.key_groups, offsets, len(base.data), "shared/base-1", size),
-                ChainEntry(
-                    False, 3, delta.key_groups, delta.offsets, len(delta.data), None, len(delta.data), delta.data
-                ),
+                SegmentRef(0, 2, base.key_groups, offsets, len(base.data), "shared/base-1", size),
+                SegmentRef(3, 3, delta.key_groups, delta.offsets, len(delta.data), data=delta.data),
             ),
         ),
         Chain(
-            "b" * 32, 1, (ChainEntry(True, 2, other.key_groups, other.offsets, len(other.data), "shared/base-1", size),)
+            "b" * 32, 1, (SegmentRef(0, 2, other.key_groups, other.offsets, len(other.data), "shared/base-1", size),)
         ),
     ]
     batch = make_batch(3)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from spark_ckpt.checkpoint.chains import Chain, ChainEntry
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.completed import Owner
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.operations.doctor import Finding, Report, examine
 from spark_ckpt.storage import CreateResult, LocalStorage, Storage
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
@@ -61,10 +62,9 @@ def only(report: Report, name: str) -> Finding:
 def long_chain(version: int, deltas: int) -> Chain:
     """Chain of a base and of so many deltas."""
     groups = np.array([0], np.uint32)
-    entry = ChainEntry(True, version - deltas, groups, np.array([0]), 1000, None, 1000, b"b" * 1000)
+    entry = SegmentRef(0, version - deltas, groups, np.array([0]), 1000, data=b"b" * 1000)
     later = [
-        ChainEntry(False, at, groups, np.array([0]), 40, None, 40, b"d" * 40)
-        for at in range(version - deltas + 1, version + 1)
+        SegmentRef(at, at, groups, np.array([0]), 40, data=b"d" * 40) for at in range(version - deltas + 1, version + 1)
     ]
     return Chain("00000000-0000-0000-0000-000000000001", 1, (entry, *later))
 

@@ -1,0 +1,57 @@
+"""Flags of segments: what a reader may use or has to know about the blocks of one.
+
+Writers set flags and readers use them. All between carry them as one number: the wire, the chains and `_metadata`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from spark_ckpt.features import Feature
+
+
+class Join(Enum):
+    """Flag of a segment that a rescale joins from parts."""
+
+    ANY = "any"
+    """Set if any part has it."""
+    ALL = "all"
+    """Set if all parts have it."""
+
+
+class SegmentFlag(NamedTuple):
+    """One flag.
+
+    Args:
+        name: name of its column in `_metadata`.
+        bit: its bit in `SegmentRef.flags`.
+        join: the flag after a rescale.
+        feature: feature that a reader of such segments needs; None if a reader may ignore the flag.
+        is_wide: True if its column has an int32 per segment, as the first release with this flag wrote it; else a bit.
+    """
+
+    name: str
+    bit: int
+    join: Join
+    feature: Feature | None = None
+    is_wide: bool = False
+
+
+COMPRESSED = SegmentFlag("compressed", 1, Join.ANY, Feature.COMPRESSED_BLOCKS, is_wide=True)
+"""The segment has blocks with a compressed body."""
+
+ORDERED = SegmentFlag("ordered", 2, Join.ALL)
+"""The segment has all of the state at its version, as single values in the order of their keys' hashes and without
+compression (docs/protocol.md, section 2): rows can be looked up in its file."""
+
+FLAGS = (COMPRESSED, ORDERED)
+"""All flags."""
+
+
+def joined_flags(parts: Iterable[int]) -> int:
+    """Flags of a segment that a rescale joins from parts with these flags."""
+    parts = list(parts)
+    decide = {Join.ANY: any, Join.ALL: all}
+    return sum(flag.bit for flag in FLAGS if decide[flag.join](part & flag.bit for part in parts))
