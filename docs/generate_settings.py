@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_ckpt.config import PREFIX, SETTINGS
-from spark_ckpt.config.kinds import Setting
+from spark_ckpt.config.value_parsers import Setting
 
 PAGE = Path(__file__).resolve().parent / "settings.md"
 

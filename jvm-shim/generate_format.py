@@ -15,7 +15,7 @@ from pathlib import Path
 from spark_ckpt.checkpoint.batch import SPARK_BATCH, SPARK_BATCH_VERSION
 from spark_ckpt.checkpoint.compose import METADATA_VERSION
 from spark_ckpt.checkpoint.layout import CHECKPOINT_DIRECTORY, CKPT, SHARED
-from spark_ckpt.checkpoint.packing import MOST_BYTES
+from spark_ckpt.checkpoint.packing import MAX_BYTES
 from spark_ckpt.completed.record_files import LOG, RECORD_NAME
 from spark_ckpt.completed.records import FORMAT as RECORD_FORMAT
 from spark_ckpt.features import Feature
@@ -103,7 +103,7 @@ def _formats() -> str:
                 _text("SparkBatch", SPARK_BATCH),
                 _number("SparkBatchVersion", SPARK_BATCH_VERSION),
                 _number("StateIdBytes", STATE_ID_BYTES),
-                _number("MaxUnpackedBytes", MOST_BYTES),
+                _number("MaxUnpackedBytes", MAX_BYTES),
             ],
         ),
         (

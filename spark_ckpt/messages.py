@@ -91,7 +91,7 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class TriggerReply:
-    """Values in force for a batch.
+    """Effective values for a batch.
 
     Args:
         generation: generation of the job's claim.

@@ -34,8 +34,8 @@ _WORDS = re.compile(
 )
 
 _SECRET_SETTING = re.compile(r"secret|password|passwd|token|\bsas\b|account\.key", re.IGNORECASE)
-_SHORTEST = 8
-_MOST = 256
+_MIN_LENGTH = 8
+_MAX_KNOWN = 256
 
 _known: OrderedDict[str, None] = OrderedDict()
 
@@ -105,10 +105,10 @@ def remember_secret(secret: str) -> None:
     it in a string, because a library may quote it so."""
     escaped = (json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1])
     for form in (secret, unquote(secret), quote(secret, safe=""), *escaped):
-        if len(form) >= _SHORTEST:  # a shorter one would match parts of unrelated words
+        if len(form) >= _MIN_LENGTH:  # a shorter one would match parts of unrelated words
             _known[form] = None
             _known.move_to_end(form)
-    while len(_known) > _MOST:
+    while len(_known) > _MAX_KNOWN:
         _known.popitem(last=False)
 
 

@@ -104,4 +104,4 @@ def test_only_so_many_are_remembered() -> None:
     for i in range(1000):
         remember_settings({"secret": f"hunter2-{i:04d}"})
     assert redacted("hunter2-0000 hunter2-0999") == "hunter2-0000 ***"
-    assert len(redaction._known) <= redaction._MOST
+    assert len(redaction._known) <= redaction._MAX_KNOWN

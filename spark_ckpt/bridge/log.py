@@ -26,7 +26,7 @@ LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNI
 JSON = "json"
 """Value of the setting `log.format` for structured records."""
 
-LONGEST_LINE = 16 * 1024
+MAX_LINE = 16 * 1024
 """Most characters of a line of a message, and of a text in a structured record."""
 
 OURS = "spark_ckpt"
@@ -83,10 +83,10 @@ class RecordFormatter(logging.Formatter):
         if context is not None and context.as_json:
             # Before JSON escapes them: an escaped secret is not the known one.
             fields = redacted_values(self._fields(record, context))
-            return json.dumps({k: shortened(v, LONGEST_LINE) if isinstance(v, str) else v for k, v in fields.items()})
+            return json.dumps({k: shortened(v, MAX_LINE) if isinstance(v, str) else v for k, v in fields.items()})
         start = f"{record.levelname} {record.name}{redacted(_place(record, context))} "
         lines = redacted(super().format(record)).splitlines() or [""]
-        return "\n".join(start + shortened(line, LONGEST_LINE) for line in lines)
+        return "\n".join(start + shortened(line, MAX_LINE) for line in lines)
 
     def _fields(self, record: logging.LogRecord, context: LogContext) -> dict[str, Any]:
         fields: dict[str, Any] = {

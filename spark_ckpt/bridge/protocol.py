@@ -56,7 +56,7 @@ FILE = "file"
 REPORT = "report"
 """`kind` of reports of checkpoints."""
 
-LONGEST_NAME = 200
+MAX_NAME = 200
 """Most characters of the name of a query that are kept."""
 
 SCHEMA = pa.schema(
@@ -534,7 +534,7 @@ def _reason(text: object) -> str:
 
 def _name(text: object) -> str | None:
     """Name of a query. Spark accepts any text of any length; it comes back in each record, report and line."""
-    return None if text is None else shortened(redacted(str(text)), LONGEST_NAME)
+    return None if text is None else shortened(redacted(str(text)), MAX_NAME)
 
 
 def _text_or_null(value: str | None) -> str:

@@ -33,9 +33,9 @@ from spark_ckpt.storage import Storage, resolve
 
 _log = logging.getLogger(__name__)
 
-_MOST_BYTES_IN_A_BATCH = 32 << 20
+_MAX_BYTES_IN_A_BATCH = 32 << 20
 _SHUTDOWN_SECONDS = 4.0
-_LONGEST_WAIT_SECONDS = 3600.0
+_MAX_WAIT_SECONDS = 3600.0
 
 _NOT_STARTED = (
     "this side process has accepted no 'start' message, so it serves no other: the jar and the Python package "
@@ -199,7 +199,7 @@ class _JobWorker:
         while True:
             seconds = self._job.seconds_to_timer if self._job is not None else None
             try:
-                return self._queue.get(timeout=None if seconds is None else min(seconds, _LONGEST_WAIT_SECONDS))
+                return self._queue.get(timeout=None if seconds is None else min(seconds, _MAX_WAIT_SECONDS))
             except queue.Empty:
                 self._run_unsolicited(Job.run_timers)
 
@@ -336,7 +336,7 @@ class _Writer:
         while reply is not None:
             replies.append(reply)
             size += reply.size
-            if size > _MOST_BYTES_IN_A_BATCH:
+            if size > _MAX_BYTES_IN_A_BATCH:
                 break
             try:
                 reply = self._queue.get_nowait()

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 OTEL = "otel"
 """Value of the setting `tracing` for spans."""
 
-MOST_SUBTASKS = 100
+MAX_SUBTASKS = 100
 """Subtasks of a checkpoint that have spans: the last to acknowledge. OpenTelemetry's queue holds 2,048 spans."""
 
 _FLUSH_MS = 1000
@@ -114,7 +114,7 @@ class Spans:
         attributes = {name: report[name] for name in _OF_CHECKPOINT if report.get(name) is not None}
         attributes |= {f"failures.{reason}": count for reason, count in report["failures"].items()}
         root = self._start("checkpoint", start, None, attributes)
-        for subtask in report.get("subtasks", [])[-MOST_SUBTASKS:]:
+        for subtask in report.get("subtasks", [])[-MAX_SUBTASKS:]:
             self._subtask(root, start, subtask)
         if report["status"] == ReportStatus.COMPLETED.value:
             self._span("publish", publish, end, root)

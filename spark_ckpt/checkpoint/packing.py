@@ -7,7 +7,7 @@ import zlib
 
 from spark_ckpt.checkpoint.errors import MetadataTooLargeError
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """Limit in bytes for all decompressed columns of one `_metadata`: three to five million segments."""
 
 
@@ -23,11 +23,11 @@ class Packing:
     """Compression of the texts of one `_metadata`, within the limit that its readers accept.
 
     Args:
-        most: limit in bytes for all texts together, before compression; by default `MOST_BYTES`.
+        most: limit in bytes for all texts together, before compression; by default `MAX_BYTES`.
     """
 
     def __init__(self, most: int | None = None) -> None:
-        self._most = self._left = MOST_BYTES if most is None else most
+        self._most = self._left = MAX_BYTES if most is None else most
 
     def packed(self, data: bytes) -> str:
         """Compressed text of these bytes.
@@ -50,11 +50,11 @@ class Unpacking:
     """Decompression of the texts of one `_metadata`, with a limit that bounds memory.
 
     Args:
-        most: limit in bytes for all decompressed texts together; by default `MOST_BYTES`.
+        most: limit in bytes for all decompressed texts together; by default `MAX_BYTES`.
     """
 
     def __init__(self, most: int | None = None) -> None:
-        self._most = self._left = MOST_BYTES if most is None else most
+        self._most = self._left = MAX_BYTES if most is None else most
 
     def whole(self, text: str) -> bytes:
         """Decompressed bytes of a text.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from spark_ckpt.format.keys import SubtaskKey
 
-_MOST_SLOWEST = 3
+_MAX_SLOWEST = 3
 
 
 class CheckpointStatus(Enum):
@@ -80,7 +80,7 @@ class SubtaskStats:
             Spread.of([subtask.snapshot_us for subtask in subtasks]),
             Spread.of([subtask.write_us for subtask in subtasks]),
             Spread.of([subtask.start_delay_ms for subtask in subtasks]),
-            tuple(subtasks[: -_MOST_SLOWEST - 1 : -1]),
+            tuple(subtasks[: -_MAX_SLOWEST - 1 : -1]),
         )
 
 

@@ -32,7 +32,7 @@ SPARK_SUBTASKS = "spark-subtasks"
 SPARK_SUBTASKS_VERSION = 1
 """Version of its format."""
 
-_LONGEST_DETAIL = 300
+_MAX_DETAIL = 300
 
 _Item = TypeVar("_Item")
 
@@ -93,7 +93,7 @@ def _encode(stats: CheckpointStats) -> str:
         "acks": stats.acks,
         "expected": stats.expected,
         "failures": stats.failures,
-        "detail": stats.detail[:_LONGEST_DETAIL] if stats.detail else None,
+        "detail": stats.detail[:_MAX_DETAIL] if stats.detail else None,
     }
     if (size := stats.size) is not None:
         fields |= {"state_bytes": size.state_bytes, "new_bytes": size.new_bytes, "rows": size.rows}

@@ -31,7 +31,7 @@ from spark_ckpt.metadata.properties import CheckpointProperties
 Branch: TypeAlias = tuple[str, list["Branch"]]
 """A line and the branches below it."""
 
-_LONGEST_TEXT = 2_000
+_MAX_TEXT = 2_000
 
 
 def plain(text: str) -> str:
@@ -41,7 +41,7 @@ def plain(text: str) -> str:
 
 def shortened(text: str) -> str:
     """A text, cut after 2,000 characters."""
-    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}... ({len(text):,} characters)"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}... ({len(text):,} characters)"
 
 
 def kind_of(properties: CheckpointProperties) -> str:

@@ -19,7 +19,7 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C, as of a shell."""
 
 DEFAULT_SECONDS = 2
-_LEAST_SECONDS, _MOST_SECONDS = 0.1, 24 * 3600.0
+_MIN_SECONDS, _MAX_SECONDS = 0.1, 24 * 3600.0
 
 _Entry = TypeVar("_Entry")
 
@@ -50,7 +50,7 @@ def _seconds(_: click.Context, parameter: click.Parameter, text: str | None) -> 
         seconds = units.milliseconds(text) / 1000
     except ValueError as error:
         raise click.BadParameter(f"{error}. Put --watch after LOCATION", param=parameter) from error
-    if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
+    if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
         raise click.BadParameter(f"'{text}' is not between 100ms and 24h", param=parameter)
     return seconds
 

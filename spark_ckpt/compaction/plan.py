@@ -16,7 +16,7 @@ from spark_ckpt.messages import Ack, InProgress
 MERGE_TRIES = 3
 """Failures in sequence after which a subtask with a long chain is asked for a base instead of a merge."""
 
-MOST_IN_PROGRESS = 4
+MAX_IN_PROGRESS = 4
 """Most bases and merges of one store that are in progress. Each is lighter than the one below it, and a store needs a
 tier or more for the next."""
 
@@ -51,7 +51,7 @@ def plan(chain: Chain, busy: Sequence[InProgress], moment: Moment, config: Check
         moment: what else decides.
         config: limits.
     """
-    if len(busy) >= MOST_IN_PROGRESS:
+    if len(busy) >= MAX_IN_PROGRESS:
         return NO_REQUEST
     is_full_due = not any(one.is_base for one in busy) and _is_full_due(chain, moment, config)
     if is_full_due and not busy:

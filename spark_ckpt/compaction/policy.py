@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_ckpt.checkpoint.packing import MOST_BYTES, SEGMENT_BYTES
+from spark_ckpt.checkpoint.packing import MAX_BYTES, SEGMENT_BYTES
 from spark_ckpt.config import CheckpointConfig
 
 SMALL_BYTES = 16 * 1024
@@ -86,4 +86,4 @@ def most_deltas(subtasks: int) -> int:
     Args:
         subtasks: number of subtasks, over all stores of all operators.
     """
-    return max(1, int(_SHARE_OF_TABLES * MOST_BYTES) // (SEGMENT_BYTES * max(1, subtasks)) - 1)
+    return max(1, int(_SHARE_OF_TABLES * MAX_BYTES) // (SEGMENT_BYTES * max(1, subtasks)) - 1)

@@ -12,7 +12,7 @@ RECENT_VERSIONS = 4
 """Completed versions whose state ids are known. A base has the version before that of the ack that first names it, or
 the one before that if the executor had not heard of the last checkpoint."""
 
-MOST_HELD = 2
+MAX_HELD = 2
 """Most bases in progress per subtask whose state ids are known: executors may take turns with a subtask."""
 
 
@@ -66,7 +66,7 @@ class StateIds:
             state_id = kept.pop(version, None) or self._recent_id(version, subtask)
             if state_id is not None:
                 kept[version] = state_id  # at the end: named last
-        while len(kept) > MOST_HELD:
+        while len(kept) > MAX_HELD:
             del kept[next(iter(kept))]
         if kept:
             self._held[subtask] = kept

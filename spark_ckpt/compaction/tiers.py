@@ -14,7 +14,7 @@ from itertools import pairwise
 from spark_ckpt.checkpoint.chains import Chain, Run
 from spark_ckpt.config import CheckpointConfig
 
-LEAST_BASE = 128 * 1024
+MIN_BASE = 128 * 1024
 """Bytes of a base from which deltas are merged. A smaller state is cheap to write as a whole, and may lie in
 `_metadata`."""
 
@@ -35,7 +35,7 @@ its parts, because they share keys."""
 _BASE_EARLY = 2
 """Batches by which a base is due early: its writing takes about as long."""
 
-_LEAST_SAVED = 3
+_MIN_SAVED = 3
 """Least number of segments that a merge saves in a chain that has become too long."""
 
 _BASE_SPREAD = 0.2
@@ -75,7 +75,7 @@ def merges_deltas(chain: Chain, config: CheckpointConfig) -> bool:
     """
     return (
         config.change_feed != "writes"
-        and chain.base_bytes >= LEAST_BASE
+        and chain.base_bytes >= MIN_BASE
         and chain.bases == 1
         and not any(entry.filters for entry in chain.entries)
         and all(later.first_version > entry.version for entry, later in pairwise(chain.entries))
@@ -139,7 +139,7 @@ def due_run(
                     return run
     excess = len(sizes) + taken - config.max_deltas
     # What is in progress may end soon, and leaves a better choice than merges of a few deltas each.
-    if excess <= 0 or (taken and len(sizes) <= _LEAST_SAVED):
+    if excess <= 0 or (taken and len(sizes) <= _MIN_SAVED):
         return None
     return _cheapest_run(sizes, excess)
 
@@ -164,7 +164,7 @@ def _open_run(sizes: Sequence[int], limit: float) -> Run:
 
 def _cheapest_run(sizes: Sequence[int], excess: int) -> Run:
     """The newest deltas whose merge writes the fewest bytes per segment that it saves."""
-    latest = max(0, len(sizes) - 1 - excess - _LEAST_SAVED)
+    latest = max(0, len(sizes) - 1 - excess - _MIN_SAVED)
     costs = [sum(sizes[first:]) / (len(sizes) - 1 - first) for first in range(latest + 1)]
     return Run(costs.index(min(costs)), len(sizes))
 

@@ -18,7 +18,7 @@ from spark_ckpt.completed.records import (
 from spark_ckpt.completed.retention import select_subsumed
 from spark_ckpt.completed.standalone import Scan, StandaloneCompletedCheckpointStore
 from spark_ckpt.completed.store import CheckpointIDCounter, CompletedCheckpointStore, JobStatus
-from spark_ckpt.completed.void import without_void_records
+from spark_ckpt.completed.void_records import without_void_records
 
 __all__ = [
     "LOG",

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 LATE_REQUEST_SECONDS = 3600.0
 """Seconds for which a request with an unknown outcome may still arrive, by the monotonic clock."""
 
-_MOST_CLAIMS = 50
+_MAX_CLAIMS = 50
 _SETTLE_TRIES = 4
 _FIRST_PAUSE_SECONDS = 0.1
 
@@ -76,7 +76,7 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         probe = self._probe or self._begin_probe()
         self._probe = None
         probe.answer()
-        for _ in range(_MOST_CLAIMS):
+        for _ in range(_MAX_CLAIMS):
             surplus = self._surplus_claims(CLAIMS_KEPT - 1)
             claim = self._next_claim(str(uuid.uuid4()), surplus)
             if self._create(claim) is None:
@@ -90,7 +90,7 @@ class FilesystemCompletedCheckpointStore(RecordStore):
             raise StorageError(
                 self._storage.describe(self._files.directory),
                 "claim",
-                f"lost {_MOST_CLAIMS} races against other drivers",
+                f"lost {_MAX_CLAIMS} races against other drivers",
             )
         self._claimed(claim)
         self._claim, self._in_doubt = claim, None

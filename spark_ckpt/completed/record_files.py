@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.completed.records import Record, decode_record
-from spark_ckpt.completed.void import check_generations, without_void_records
+from spark_ckpt.completed.void_records import check_generations, without_void_records
 from spark_ckpt.errors import StateFileNotFoundError, StorageError
 from spark_ckpt.storage import Storage, until_stable
 

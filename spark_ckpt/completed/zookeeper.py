@@ -20,14 +20,14 @@ from spark_ckpt.completed.mirror import Mirror
 from spark_ckpt.completed.record_files import read_settled
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record, decode_record, encode_record
 from spark_ckpt.completed.store import JobStatus
-from spark_ckpt.completed.void import check_generations
+from spark_ckpt.completed.void_records import check_generations
 from spark_ckpt.completed.zookeeper_counter import ZooKeeperCheckpointIDCounter
 from spark_ckpt.completed.zookeeper_session import NoAnswerError, ZooKeeperSession
 from spark_ckpt.errors import StorageError
 
 _TRIES = 3
-_MOST_CLAIMS = 50
-_MOST_DROPPED = 1000
+_MAX_CLAIMS = 50
+_MAX_DROPPED = 1000
 """Maximum number of claims deleted in one transaction, whose size ZooKeeper limits."""
 
 
@@ -87,13 +87,13 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
     def claim(self) -> ClaimRecord:
         """Claims the next id with a generation above all known ones, and replaces the owner node with its own."""
         self._set_up()
-        for _ in range(_MOST_CLAIMS):
+        for _ in range(_MAX_CLAIMS):
             self.recover()
             claim = self._next_claim(str(uuid.uuid4()))
             if self._try_claim(claim):
                 break
         else:
-            raise StorageError(self._where(""), "claim", f"lost {_MOST_CLAIMS} races against other drivers")
+            raise StorageError(self._where(""), "claim", f"lost {_MAX_CLAIMS} races against other drivers")
         self._ids.took(claim.id)
         self._generation = claim.generation
         self._fence = None
@@ -155,7 +155,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         return record
 
     def _try_claim(self, claim: ClaimRecord) -> bool:
-        earlier = self._surplus_claims(CLAIMS_KEPT - 1)[:_MOST_DROPPED]
+        earlier = self._surplus_claims(CLAIMS_KEPT - 1)[:_MAX_DROPPED]
         owners = [name for name in self._session.children(self.path) if name.startswith("owner-")]
 
         def build(transaction: Any) -> None:  # noqa: ANN401

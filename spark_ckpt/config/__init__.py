@@ -1,9 +1,8 @@
 """Settings: the table, kinds of values with their units, contradictions, and the values of one query."""
 
 from spark_ckpt.config.checkpoint_config import CheckpointConfig
-from spark_ckpt.config.in_force import ValueInForce, values_in_force
+from spark_ckpt.config.effective_values import EffectiveValue, effective_values
 from spark_ckpt.config.keys import PREFIX
-from spark_ckpt.config.kinds import Setting
 from spark_ckpt.config.settings import (
     ACK_MEMORY,
     ACK_THRESHOLD,
@@ -50,6 +49,7 @@ from spark_ckpt.config.spark_settings import (
     PROVIDER_CLASS,
     PROVIDER_KEY,
 )
+from spark_ckpt.config.value_parsers import Setting
 
 __all__ = [
     "ACK_MEMORY",
@@ -96,7 +96,7 @@ __all__ = [
     "ZOOKEEPER_QUORUM",
     "ZOOKEEPER_SESSION_TIMEOUT",
     "CheckpointConfig",
+    "EffectiveValue",
     "Setting",
-    "ValueInForce",
-    "values_in_force",
+    "effective_values",
 ]

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from spark_ckpt.config.contradictions import check_contradictions
 from spark_ckpt.config.keys import PREFIX, check_key, check_ours
-from spark_ckpt.config.kinds import Setting
 from spark_ckpt.config.settings import (
     ACK_MEMORY,
     ACK_THRESHOLD,
@@ -40,6 +39,7 @@ from spark_ckpt.config.settings import (
     ZOOKEEPER_QUORUM,
     ZOOKEEPER_SESSION_TIMEOUT,
 )
+from spark_ckpt.config.value_parsers import Setting
 
 T = TypeVar("T")
 

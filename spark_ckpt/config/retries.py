@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 _FIRST_SECONDS = 0.5
-_LONGEST_SECONDS = 10.0
+_MAX_SECONDS = 10.0
 
 
 def pause_after(failures: int) -> float:
     """Seconds to wait after this many consecutive failures, at least one."""
-    return min(_FIRST_SECONDS * 2.0 ** (failures - 1), _LONGEST_SECONDS)
+    return min(_FIRST_SECONDS * 2.0 ** (failures - 1), _MAX_SECONDS)
 
 
 def all_pauses(tolerable: int) -> float:

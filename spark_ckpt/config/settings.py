@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_ckpt.config.kinds import (
+from spark_ckpt.config.value_parsers import (
     Setting,
     absolute,
     at_least,
@@ -38,7 +38,7 @@ MAX_MEMORY_PERCENT = 90
 MAX_TOLERABLE_FAILURES = 20
 """Most tolerable consecutive failures."""
 
-LEAST_SILENCE_SECONDS = 1.0
+MIN_SILENCE_SECONDS = 1.0
 """Shortest silence of a side process that counts as its end."""
 
 _STORES = ("filesystem", "standalone", "zookeeper")
@@ -268,8 +268,8 @@ BRIDGE_SILENCE = Setting[float](
     "with the same checkpoints. The process answers the driver every few seconds however long its storages take, so "
     "only one that hangs is silent. Time in which the driver stands still itself does not count. One process serves "
     "the whole application: its own setting counts, or else that of its first query. At least "
-    f"{LEAST_SILENCE_SECONDS:g}s.",
-    at_least(LEAST_SILENCE_SECONDS),
+    f"{MIN_SILENCE_SECONDS:g}s.",
+    at_least(MIN_SILENCE_SECONDS),
 )
 LOG_LEVEL = Setting[str](
     "log.level",

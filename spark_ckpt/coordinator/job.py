@@ -50,7 +50,7 @@ from spark_ckpt.messages import (
     Unreadable,
 )
 from spark_ckpt.recovery.heartbeat import Heartbeat
-from spark_ckpt.recovery.rollback_on_damage import WayBack, judge_unreadable
+from spark_ckpt.recovery.rollback_on_damage import AutomaticRollback, judge_unreadable
 from spark_ckpt.storage.paths import is_state_path
 
 _log = logging.getLogger(__name__)
@@ -276,15 +276,17 @@ class Job:
         job = self._open
         heartbeat = Heartbeat(self._going_back, self._clock, job.config.bridge_timeout)
         epoch = self._trigger.log_epoch
-        way = WayBack(job.storage, job.store, job.owner, job.config, self._clock, epoch, heartbeat=heartbeat)
+        rollback = AutomaticRollback(
+            job.storage, job.store, job.owner, job.config, self._clock, epoch, heartbeat=heartbeat
+        )
         _log.warning("%s cannot read version %d: %s", request.subtask, request.version, request.reason)
         try:
             state = self._checkpoint_cache.state_of(request.version)
         except DamagedCheckpointError as damaged:
-            if way.is_taken:
-                way.go(damaged, is_owner=True)
+            if rollback.is_enabled:
+                rollback.run(damaged, is_owner=True)
             raise
-        judge_unreadable(request.subtask, state, way, job.store.all())
+        judge_unreadable(request.subtask, state, rollback, job.store.all())
 
     def task_failed(self, failure: TaskFailed) -> None:
         """Failure of a task attempt: drops its acks while the checkpoint is pending."""

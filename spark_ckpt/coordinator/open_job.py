@@ -24,8 +24,8 @@ from spark_ckpt.coordinator.taking_over import (
     check_not_followed,
     check_parallelism,
     committed_by_another,
+    fence_earlier,
     is_committed,
-    shut_out,
 )
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
@@ -38,7 +38,7 @@ from spark_ckpt.location.orphans import check_no_links
 from spark_ckpt.messages import Trigger
 from spark_ckpt.recovery.heartbeat import Heartbeat
 from spark_ckpt.recovery.rollback import move_to_rollback_dir
-from spark_ckpt.recovery.rollback_on_damage import WayBack, recover
+from spark_ckpt.recovery.rollback_on_damage import AutomaticRollback, recover
 from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import Request, Storage, resolve
 
@@ -147,39 +147,41 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
     store = make_store(config, storage, owner, clock, claims, trigger.log_epoch, hung)
     try:
         heartbeat = Heartbeat(going_back, environment.clock, config.bridge_timeout)
-        way = WayBack(storage, store, owner, config, environment.clock, trigger.log_epoch, heartbeat=heartbeat)
-        return _open_with(way, trigger, environment)
+        rollback = AutomaticRollback(
+            storage, store, owner, config, environment.clock, trigger.log_epoch, heartbeat=heartbeat
+        )
+        return _open_with(rollback, trigger, environment)
     except BaseException:
         store.shutdown(JobStatus.SUSPENDED)
         raise
 
 
-def _open_with(way: WayBack, trigger: Trigger, environment: Environment) -> OpenJob:
-    storage, store, config = way.storage, way.store, way.config
+def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Environment) -> OpenJob:
+    storage, store, config = rollback.storage, rollback.store, rollback.config
     owner = environment.owner(trigger.query_id, trigger.job)
     store.prepare_claim()
     commit = is_committed(trigger, storage)
-    way, damaged_record = recover(way)
+    rollback, damaged_record = recover(rollback)
     claims = store.claims()
     check_not_followed(trigger, storage, store)
     if committed := committed_by_another(trigger, storage, store, commit):
-        shut_out(trigger, storage, store, config)
+        fence_earlier(trigger, storage, store, config)
         raise committed
     rollbacks = storage.begin(lambda: Rollbacks.of(storage))
     try:
         parent = starting_point(trigger, storage, store)
     except (DamagedCheckpointError, VersionNotFoundError) as damaged:
         rollbacks.answer().check_epoch(storage.location, trigger.log_epoch)
-        if way.is_taken:
-            way.go(damaged_record or damaged)
+        if rollback.is_enabled:
+            rollback.run(damaged_record or damaged)
         raise
     check_parallelism(trigger, parent, config)
     rollbacks.answer().check_epoch(storage.location, trigger.log_epoch)
     max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
-    if way.damaged:
-        moved_to = storage.describe(move_to_rollback_dir(storage, way.damaged, environment.clock))
-        _log.warning("%s: moved %d damaged records to %s", storage.location, len(way.damaged), moved_to)
+    if rollback.damaged:
+        moved_to = storage.describe(move_to_rollback_dir(storage, rollback.damaged, environment.clock))
+        _log.warning("%s: moved %d damaged records to %s", storage.location, len(rollback.damaged), moved_to)
     check_not_followed(trigger, storage, store)
     commit = is_committed(trigger, storage)
     earlier_files = _earlier_files(storage, store, claims, owner)

@@ -18,7 +18,7 @@ from spark_ckpt.coordinator.failures import Abort, FailureReason
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.messages import Ack, Decline, Operator, Outcome, Task, TaskFailed, Trigger
 
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 
 
 class PendingCheckpoint:
@@ -148,8 +148,8 @@ class PendingCheckpoint:
     def describe_missing(self) -> str:
         """Subtasks without an ack, as text."""
         missing = self.missing()
-        named = "; ".join(str(key) for key in missing[:_MOST_NAMED])
-        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+        named = "; ".join(str(key) for key in missing[:_MAX_NAMED])
+        more = f" and {len(missing) - _MAX_NAMED} more" if len(missing) > _MAX_NAMED else ""
         return f"{len(missing)} of {self.expected} subtasks ({named}{more})"
 
     @property

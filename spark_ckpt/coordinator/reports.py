@@ -12,7 +12,7 @@ from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskStateStats
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord
-from spark_ckpt.config import values_in_force
+from spark_ckpt.config import effective_values
 from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.coordinator.pending import PendingCheckpoint
@@ -25,13 +25,13 @@ from spark_ckpt.redaction import redacted
 Report: TypeAlias = dict[str, Any]
 """Fields of a report, as JSON holds them."""
 
-MOST_SUBTASKS = 1000
+MAX_SUBTASKS = 1000
 """Subtasks in a report: the last to acknowledge. Operators are summarized over all of their subtasks."""
 
-MOST_FENCED = 10
+MAX_FENCED = 10
 """Earlier claims in a report: the newest."""
 
-LONGEST_CAUSE = 1000
+MAX_CAUSE = 1000
 """Characters of a failure's cause."""
 
 
@@ -80,7 +80,7 @@ def started(run: Run, trigger: Trigger, job: OpenJob) -> Report:
     claims = job.store.claims()
     earlier = [claim for claim in claims if claim.owner.run_id != run.run_id and claim.generation < run.generation]
     own = [claim for claim in claims if claim.generation == run.generation]
-    values = values_in_force(trigger.settings)
+    values = effective_values(trigger.settings)
     return {
         **_head(run, ReportStatus.STARTED),
         "location": redacted(trigger.location),
@@ -88,7 +88,7 @@ def started(run: Run, trigger: Trigger, job: OpenJob) -> Report:
         "pid": job.owner.pid,
         "claimed_ms": own[-1].timestamp_ms if own else None,
         "hung": (own[-1].hung or 0) if own else 0,
-        "fenced": [_claim(claim) for claim in earlier[-MOST_FENCED:]],
+        "fenced": [_claim(claim) for claim in earlier[-MAX_FENCED:]],
         "max_parallelism": job.max_parallelism,
         "key_group_factors": list(job.key_group_factors),
         "spark_version": trigger.spark_version,
@@ -178,7 +178,7 @@ def failed(
         "duration_ms": stats.duration_ms,
         "failures": dict(stats.failures),
         "reason": abort.reason.value,
-        "cause": redacted(str(abort))[:LONGEST_CAUSE],
+        "cause": redacted(str(abort))[:MAX_CAUSE],
         **(_acknowledged(operators, pending, {}) if detailed else {}),
     }
 
@@ -245,7 +245,7 @@ def _acknowledged(operators: Iterable[Operator], pending: PendingCheckpoint, tab
     stores = [(operator, StoreKey(operator.operator_id, store)) for operator in operators for store in operator.stores]
     return {
         "operators": [_store(o, key, by_store.get(key, []), pending, table.get(key, ())) for o, key in stores],
-        "subtasks": [_subtask(stats, pending, table) for stats in subtasks[-MOST_SUBTASKS:]],
+        "subtasks": [_subtask(stats, pending, table) for stats in subtasks[-MAX_SUBTASKS:]],
     }
 
 

@@ -92,7 +92,9 @@ def committed_by_another(
     return BatchCommittedError(storage.location, trigger.batch_id, str(newest.owner))
 
 
-def shut_out(trigger: Trigger, storage: Storage, store: CompletedCheckpointStore, config: CheckpointConfig) -> None:
+def fence_earlier(
+    trigger: Trigger, storage: Storage, store: CompletedCheckpointStore, config: CheckpointConfig
+) -> None:
     """Claim the location, which fences the earlier driver. Claims once per run, although Spark repeats its tasks.
 
     Raises:

@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 _Given = TypeVar("_Given")
 
-_MOST_REMEMBERED = 100_000
+_MAX_REMEMBERED = 100_000
 _GATHER_SECONDS = 3.0
 """Seconds to collect files on slow storages: one request then deletes the files of several checkpoints."""
 
@@ -67,7 +67,7 @@ class Cleaner(ABC):
         new = [name for name in names if name not in self._taken]
         self._taken.update(dict.fromkeys(new))
         self._submitted += len(new)
-        while len(self._taken) > _MOST_REMEMBERED:
+        while len(self._taken) > _MAX_REMEMBERED:
             self._taken.popitem(last=False)
         return new
 

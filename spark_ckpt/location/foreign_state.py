@@ -6,7 +6,7 @@ from spark_ckpt.storage import FileInfo, Storage
 
 # Suffixes of files that Spark's own state stores write in a partition's directory, or in a store's directory below it.
 _FOREIGN_SUFFIXES = (".delta", ".snapshot", ".changelog", ".zip")
-_MOST_DIRECTORIES_LOOKED_AT = 8
+_MAX_DIRECTORIES_LOOKED_AT = 8
 
 
 def foreign_state(storage: Storage) -> str | None:
@@ -22,7 +22,7 @@ def foreign_state(storage: Storage) -> str | None:
 
 def _directories(storage: Storage, directory: str) -> list[str]:
     names = sorted(entry.name for entry in storage.list(directory) if entry.is_directory)
-    return [f"{directory}/{name}" for name in names[:_MOST_DIRECTORIES_LOOKED_AT]]
+    return [f"{directory}/{name}" for name in names[:_MAX_DIRECTORIES_LOOKED_AT]]
 
 
 def _files(storage: Storage, directory: str) -> list[FileInfo]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_NESTING = 32
 """Maximum nesting depth of values; handles in ordinary checkpoints nest 4 to 6 deep."""
 
-_MOST_EMPTY = 10_000
+_MAX_EMPTY = 10_000
 """Items of no bytes that may precede any byte. Beyond, there is one for each byte read."""
 
 _U16 = Struct(">H")
@@ -88,7 +88,7 @@ class DataInput:
             MetadataFormatError: more such items than bytes so far.
         """
         self._empty += 1
-        if self._empty > _MOST_EMPTY + self.position:
+        if self._empty > _MAX_EMPTY + self.position:
             self.fail(field, f"more than {self._empty - 1} items without bytes")
 
     def fail(self, field: str, reason: str, offset: int | None = None) -> NoReturn:

@@ -80,8 +80,8 @@ class DataOutput:
     def utf(self, value: str, field: str) -> None:
         """A string as `DataOutput.writeUTF` writes it: a `u16` length in bytes, then modified UTF-8."""
         encoded = modified_utf8.encode(value)
-        if len(encoded) > modified_utf8.LONGEST:
-            raise self.error(field, f"a string of {len(encoded)} bytes; the maximum is {modified_utf8.LONGEST}")
+        if len(encoded) > modified_utf8.MAX_BYTES:
+            raise self.error(field, f"a string of {len(encoded)} bytes; the maximum is {modified_utf8.MAX_BYTES}")
         self._data += len(encoded).to_bytes(2, "big")
         self._data += encoded
 

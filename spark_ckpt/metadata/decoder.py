@@ -52,8 +52,8 @@ INPUT_CHANNEL, RESULT_SUBPARTITION = 1, 2
 _MERGED = 2
 """Difference to the type of a handle whose offsets are merged."""
 
-_LEAST_MASTER_STATE = 4 + 4 + 4 + 2 + 4
-_LEAST_CHANNEL = 4 + 8 + 4 + 8 + 1
+_MIN_MASTER_STATE = 4 + 4 + 4 + 2 + 4
+_MIN_CHANNEL = 4 + 8 + 4 + 8 + 1
 
 _Channel = TypeVar("_Channel")
 
@@ -71,12 +71,12 @@ class _Layout(NamedTuple):
     """Version 6: each handle of channel state begins with its type."""
 
     @property
-    def least_operator(self) -> int:
+    def min_operator(self) -> int:
         names = 2 + 2 if self.names else 0
         return names + OPERATOR_ID_BYTES + 4 + 4 + (1 if self.coordinator_and_channels else 4) + 4
 
     @property
-    def least_subtask(self) -> int:
+    def min_subtask(self) -> int:
         # Since version 3, a finished subtask is only an index.
         return 4 if self.coordinator_and_channels else 4 + 8 + 4 + 4 + 4 + 1 + 1
 
@@ -134,8 +134,8 @@ def _checkpoint_metadata(data: DataInput, path: str) -> CheckpointMetadata:
         data.fail("checkpoint_id", f"{checkpoint_id} is negative", at)
     return CheckpointMetadata(
         checkpoint_id,
-        tuple(_master_state(data) for _ in data.each("master_states", _LEAST_MASTER_STATE)),
-        tuple(_operator_state(data, layout) for _ in data.each("operator_states", layout.least_operator)),
+        tuple(_master_state(data) for _ in data.each("master_states", _MIN_MASTER_STATE)),
+        tuple(_operator_state(data, layout) for _ in data.each("operator_states", layout.min_operator)),
         version,
         properties.read(data) if layout.properties else b"",
     )
@@ -166,7 +166,7 @@ def _operator_state(data: DataInput, layout: _Layout) -> OperatorState:
     fully_finished = layout.coordinator_and_channels and _is_negative(data)
     subtasks = dict(
         _subtask_state(data, parallelism, layout)
-        for _ in data.each("subtask_states", layout.least_subtask, negative_is_none=True)
+        for _ in data.each("subtask_states", layout.min_subtask, negative_is_none=True)
     )
     if not fully_finished:
         return OperatorState(operator_id, parallelism, max_parallelism, subtasks, coordinator_state, name, uid)
@@ -243,7 +243,7 @@ def _channels(
     data: DataInput, field: str, read: Callable[[DataInput], _Channel], expected: int | None
 ) -> tuple[_Channel, ...]:
     handles = []
-    for _ in data.each(field, _LEAST_CHANNEL, negative_is_none=True):
+    for _ in data.each(field, _MIN_CHANNEL, negative_is_none=True):
         if expected is not None:
             _channel_type(data, expected)
         handles.append(read(data))

@@ -42,11 +42,11 @@ NULL_HANDLE = 0
 """Code for no handle, in every position."""
 
 # Minimum bytes of a list element, to check a count before its elements are read.
-_LEAST_HANDLE = 1
-_LEAST_FILE = 2 + 1
-_LEAST_CHANGE = 4 + 4
-_LEAST_HANDLE_AND_OFFSET = 8 + 1
-_LEAST_STATE = 2 + 1 + 4
+_MIN_HANDLE = 1
+_MIN_FILE = 2 + 1
+_MIN_CHANGE = 4 + 4
+_MIN_HANDLE_AND_OFFSET = 8 + 1
+_MIN_STATE = 2 + 1 + 4
 
 
 def read_keyed_state_handle(data: DataInput, field: str) -> KeyedStateHandle | None:
@@ -184,7 +184,7 @@ def _incremental_with_id(data: DataInput) -> IncrementalRemoteKeyedStateHandle:
 
 def _files(data: DataInput, field: str) -> tuple[HandleAndLocalPath, ...]:
     return tuple(
-        HandleAndLocalPath(data.utf("local_path"), read_stream(data, "handle")) for _ in data.each(field, _LEAST_FILE)
+        HandleAndLocalPath(data.utf("local_path"), read_stream(data, "handle")) for _ in data.each(field, _MIN_FILE)
     )
 
 
@@ -194,9 +194,9 @@ def _changelog(data: DataInput, *, with_checkpoint_id: bool = False) -> Changelo
     materialized = tuple(
         # Flink logs a warning for a missing handle, and continues.
         read_keyed_state_handle(data, "code")
-        for _ in data.each("materialized_state_handles", _LEAST_HANDLE)
+        for _ in data.each("materialized_state_handles", _MIN_HANDLE)
     )
-    changes = tuple(_changes(data) for _ in data.each("non_materialized_state_handles", _LEAST_HANDLE))
+    changes = tuple(_changes(data) for _ in data.each("non_materialized_state_handles", _MIN_HANDLE))
     materialization_id = data.i64("materialization_id")
     checkpoint_id = data.i64("checkpoint_id") if with_checkpoint_id else None
     return ChangelogStateBackendHandle(
@@ -227,14 +227,14 @@ def _in_memory_changes(data: DataInput) -> InMemoryChangelogStateHandle:
     from_ = data.i64("from_")
     to = data.i64("to")
     changes = tuple(
-        StateChange(data.i32("key_group"), data.byte_array("change")) for _ in data.each("changes", _LEAST_CHANGE)
+        StateChange(data.i32("key_group"), data.byte_array("change")) for _ in data.each("changes", _MIN_CHANGE)
     )
     return InMemoryChangelogStateHandle(changes, from_, to, key_group_range, data.utf("state_handle_id"))
 
 
 def _changes_in_files(data: DataInput, *, with_storage: bool = False) -> ChangelogStateHandleStreamImpl:
     key_group_range = _key_group_range(data)
-    handles = tuple(_handle_and_offset(data) for _ in data.each("handles_and_offsets", _LEAST_HANDLE_AND_OFFSET))
+    handles = tuple(_handle_and_offset(data) for _ in data.each("handles_and_offsets", _MIN_HANDLE_AND_OFFSET))
     return ChangelogStateHandleStreamImpl(
         handles,
         key_group_range,
@@ -259,7 +259,7 @@ def _handle_and_offset(data: DataInput) -> HandleAndOffset:
 
 def _state_name_to_partition_offsets(data: DataInput) -> dict[str, StateMetaInfo]:
     # The last of several states with the same name wins.
-    return dict(_state_meta_info(data) for _ in data.each("state_name_to_partition_offsets", _LEAST_STATE))
+    return dict(_state_meta_info(data) for _ in data.each("state_name_to_partition_offsets", _MIN_STATE))
 
 
 def _state_meta_info(data: DataInput) -> tuple[str, StateMetaInfo]:

@@ -7,7 +7,7 @@ possible.
 
 from __future__ import annotations
 
-LONGEST = 65535
+MAX_BYTES = 65535
 """Maximum bytes of an encoded string: its length is an unsigned 16-bit integer."""
 
 
@@ -24,7 +24,7 @@ class MalformedUtf8Error(ValueError):
 
 
 def encode(text: str) -> bytes:
-    """Encode a string, including lone surrogates. The caller checks the length against `LONGEST`."""
+    """Encode a string, including lone surrogates. The caller checks the length against `MAX_BYTES`."""
     if text.isascii() and "\0" not in text:
         return text.encode("ascii")
     units = text.encode("utf-16-be", "surrogatepass")

@@ -30,7 +30,7 @@ from spark_ckpt.spark_files.logs import (
     entry_name,
     operator_directory,
 )
-from spark_ckpt.storage import MOST_READINGS, Storage, copy_file, until_stable
+from spark_ckpt.storage import MAX_READINGS, Storage, copy_file, until_stable
 
 _OTHERS = (CKPT, SOURCES, STATE, *(log.value for log in BatchLog))
 """Directories of a checkpoint location without files of Delta, except for `sources`."""
@@ -128,7 +128,7 @@ class Copier:
             DamagedCheckpointError: it is damaged.
             SparkCkptError: as in `find_record`.
         """
-        for _ in range(MOST_READINGS):
+        for _ in range(MAX_READINGS):
             record = find_record(self._source, checkpoint_id)
             try:
                 snapshot = read_snapshot(self._source, record)
@@ -143,7 +143,7 @@ class Copier:
             ):
                 raise _damaged(record, damage)
             return snapshot
-        raise SubsumedDuringCopyError(self._source.location, MOST_READINGS)
+        raise SubsumedDuringCopyError(self._source.location, MAX_READINGS)
 
     def copy_spark_files(self, snapshot: Snapshot) -> None:
         """Copies the files of sources and operators, and creates the directories of the partitions.

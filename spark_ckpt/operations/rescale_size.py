@@ -73,7 +73,7 @@ class RescaleSize:
 
     def fits(self, partitions: int) -> bool:
         """True if a rescale may go to this number of partitions."""
-        most = SHARE * packing.MOST_BYTES
+        most = SHARE * packing.MAX_BYTES
         # Mostly this tells, and costs nothing.
         if self._least_parts * self.reads(partitions) * SEGMENT_BYTES > most:
             return False

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from spark_ckpt.clock import Clock
 
 _PARTS_OF_TIMEOUT = 5
-_MOST_SECONDS = 30.0
+_MAX_SECONDS = 30.0
 
 
 class Heartbeat:
@@ -24,7 +24,7 @@ class Heartbeat:
     def __init__(self, tell: Callable[[], None], clock: Clock, timeout: float) -> None:
         self._tell = tell
         self._clock = clock
-        self._pause = min(timeout / _PARTS_OF_TIMEOUT, _MOST_SECONDS)
+        self._pause = min(timeout / _PARTS_OF_TIMEOUT, _MAX_SECONDS)
         self._next = clock.monotonic()
 
     def __call__(self) -> None:

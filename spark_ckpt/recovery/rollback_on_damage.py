@@ -29,7 +29,7 @@ Cause: TypeAlias = DamagedCheckpointError | DamagedRecordError | VersionNotFound
 
 
 @dataclass(frozen=True, slots=True)
-class WayBack:
+class AutomaticRollback:
     """Rollback of a damaged query, if its settings allow it.
 
     Args:
@@ -53,11 +53,11 @@ class WayBack:
     heartbeat: Callable[[], None] = lambda: None
 
     @property
-    def is_taken(self) -> bool:
+    def is_enabled(self) -> bool:
         """True if the query rolls back automatically."""
         return self.config.on_damage == ROLL_BACK
 
-    def go(self, cause: Cause, *, is_owner: bool = False) -> None:
+    def run(self, cause: Cause, *, is_owner: bool = False) -> None:
         """Roll back to the newest intact checkpoint, if there is one, by the same steps as the command.
 
         Args:
@@ -106,7 +106,7 @@ class WayBack:
             raise LogFencedError(self.storage.location, self.log_epoch)
 
 
-def recover(way: WayBack) -> tuple[WayBack, DamagedRecordError | None]:
+def recover(rollback: AutomaticRollback) -> tuple[AutomaticRollback, DamagedRecordError | None]:
     """Read the log of completed checkpoints; with automatic rollback, skip damaged records.
 
     Returns:
@@ -117,27 +117,27 @@ def recover(way: WayBack) -> tuple[WayBack, DamagedRecordError | None]:
         StorageError: the log cannot be read.
     """
     try:
-        way.store.recover()
+        rollback.store.recover()
     except DamagedRecordError as record:
-        if not (damaged := way.store.leave_out_damaged()):
+        if not (damaged := rollback.store.leave_out_damaged()):
             raise
-        way.store.recover()
-        if not way.is_taken:
-            good = _newest_good(way.storage, way.store.all())
-            raise DamagedRecordError(record.path, record.reason, way_out(way.storage, good)) from None
-        return replace(way, damaged=damaged), record
-    return way, None
+        rollback.store.recover()
+        if not rollback.is_enabled:
+            good = _newest_good(rollback.storage, rollback.store.all())
+            raise DamagedRecordError(record.path, record.reason, way_out(rollback.storage, good)) from None
+        return replace(rollback, damaged=damaged), record
+    return rollback, None
 
 
 def judge_unreadable(
-    subtask: SubtaskKey, state: CheckpointState, way: WayBack, retained: Sequence[CheckpointRecord]
+    subtask: SubtaskKey, state: CheckpointState, rollback: AutomaticRollback, retained: Sequence[CheckpointRecord]
 ) -> None:
     """Check the files of a state that an executor could not read. Returns if they are intact.
 
     Args:
         subtask: subtask of the state.
         state: checkpoint of the state.
-        way: way back, with a claimed store.
+        rollback: the automatic rollback, with a claimed store.
         retained: all retained checkpoints.
 
     Raises:
@@ -146,18 +146,18 @@ def judge_unreadable(
         StorageError: the storage does not answer.
     """
     assert state.record is not None
-    path = way.storage.describe(in_location(state.record.metadata.path))
-    damages = check_subtask(way.storage, state, path, subtask)
+    path = rollback.storage.describe(in_location(state.record.metadata.path))
+    damages = check_subtask(rollback.storage, state, path, subtask)
     if not damages:
         return
     first = damages[0]
     reason = first.reason if first.offset is None else f"{first.reason} (byte {first.offset:,})"
     others = [record for record in retained if record.id != state.record.id]
-    good = None if way.is_taken else _newest_good(way.storage, others, subtask)
-    hint = way_out(way.storage, good)
+    good = None if rollback.is_enabled else _newest_good(rollback.storage, others, subtask)
+    hint = way_out(rollback.storage, good)
     damaged = DamagedCheckpointError(first.path, state.record.id, reason, good.id if good else None, hint)
-    if way.is_taken:
-        way.go(damaged, is_owner=True)
+    if rollback.is_enabled:
+        rollback.run(damaged, is_owner=True)
     raise damaged
 
 

@@ -12,11 +12,11 @@ from spark_ckpt.storage.request import Request
 from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve, storage_on
 from spark_ckpt.storage.s3 import s3_options
 from spark_ckpt.storage.s3_storage import S3Storage
-from spark_ckpt.storage.stable import MOST_READINGS, until_stable
+from spark_ckpt.storage.stable_reads import MAX_READINGS, until_stable
 
 __all__ = [
     "FRAME_BYTES",
-    "MOST_READINGS",
+    "MAX_READINGS",
     "SUPPORTED_SCHEMES",
     "CreateOutcome",
     "CreateResult",

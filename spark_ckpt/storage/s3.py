@@ -16,7 +16,7 @@ from spark_ckpt.storage.remote import READERS
 
 S3_PROTOCOLS = ("s3", "s3a")
 
-_MOST_RECENT = 4
+_MAX_RECENT = 4
 
 _AWS_FILES = (("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), ("AWS_CONFIG_FILE", "~/.aws/config"))
 
@@ -81,7 +81,7 @@ class SharedClients:
                 file_system = self._used[key] = _new_file_system(kind, options)
             self._recent[key] = file_system
             self._recent.move_to_end(key)
-            while len(self._recent) > _MOST_RECENT:
+            while len(self._recent) > _MAX_RECENT:
                 self._recent.popitem(last=False)
             return file_system
 

@@ -16,7 +16,7 @@ REQUEST_SECONDS = 30.0
 one request, at 1.7 MB/s. The client's read timeout does not suffice, because aiohttp may not apply it while it waits
 for permission to send a body (`Expect: 100-continue`)."""
 
-_MOST_KEYS_IN_A_REQUEST = 1000
+_MAX_KEYS_IN_A_REQUEST = 1000
 
 
 class OneTryS3FileSystem(s3fs.S3FileSystem):  # type: ignore[misc]
@@ -54,8 +54,8 @@ class OneTryS3FileSystem(s3fs.S3FileSystem):  # type: ignore[misc]
 
     async def _delete_objects(self, paths: Sequence[str]) -> None:
         failed: list[dict[str, str]] = []
-        for start in range(0, len(paths), _MOST_KEYS_IN_A_REQUEST):
-            split = [self.split_path(path) for path in paths[start : start + _MOST_KEYS_IN_A_REQUEST]]
+        for start in range(0, len(paths), _MAX_KEYS_IN_A_REQUEST):
+            split = [self.split_path(path) for path in paths[start : start + _MAX_KEYS_IN_A_REQUEST]]
             objects = [{"Key": key} for _, key, _ in split]
             answer = await self._call_s3(
                 "delete_objects", Bucket=split[0][0], Delete={"Objects": objects, "Quiet": True}

@@ -198,7 +198,7 @@ def test_a_side_process_that_waits_for_a_storage_is_not_silent(hdfs: Hdfs, tmp_p
     bridge.close()
 
 
-MOST_CRASHES = 5
+MAX_CRASHES = 5
 """`PythonBridge.MaxCrashes`."""
 
 DIES = textwrap.dedent(
@@ -259,11 +259,11 @@ def test_a_request_that_ends_every_side_process_fails_and_others_go_on(hdfs: Hdf
         bridge.run_batch(other, version)
     for message in (bridge.failure(asked[0]), bridge.failure(bridge.send(wire.trigger(poison.make_trigger(2))))):
         assert "'trigger'" in message if method == "trigger" else "of the run poison, batch 0, version 1" in message
-        assert f"ended {MOST_CRASHES + 1} times over one request" in message
+        assert f"ended {MAX_CRASHES + 1} times over one request" in message
         assert "exit code 9" in message
         assert "a library has aborted" in message
     bridge.run_batch(other, 12)  # by now, the last process has recorded its life
-    assert MOST_CRASHES + 1 < python.lives <= MOST_CRASHES + 4  # two may have had several requests in flight
+    assert MAX_CRASHES + 1 < python.lives <= MAX_CRASHES + 4  # two may have had several requests in flight
     lives = python.lives
     bridge.run_batch(other, 13)
     # The end of the run resets its count.
@@ -282,7 +282,7 @@ def test_a_side_process_that_does_not_start_fails_what_waits(hdfs: Hdfs, tmp_pat
     bridge = JvmBridge(hdfs, python)
     driver = RemoteDriver(tmp_path / "q", run_id="run-1")
     message = bridge.failure(bridge.send(wire.trigger(driver.make_trigger(1))))
-    assert f"ended {MOST_CRASHES + 1} times in a row before it had started, last with exit code 3" in message
+    assert f"ended {MAX_CRASHES + 1} times in a row before it had started, last with exit code 3" in message
     assert "no memory" in message
     # A later start may succeed.
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')

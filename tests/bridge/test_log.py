@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from spark_ckpt.bridge.log import LEVELS, LONGEST_LINE, LogContext, RecordFormatter, enter, is_wanted, wants_debug
-from spark_ckpt.bridge.protocol import LONGEST_NAME, parse_trigger
+from spark_ckpt.bridge.log import LEVELS, MAX_LINE, LogContext, RecordFormatter, enter, is_wanted, wants_debug
+from spark_ckpt.bridge.protocol import MAX_NAME, parse_trigger
 from spark_ckpt.config import LOG_FORMAT, LOG_LEVEL, CheckpointConfig
 from spark_ckpt.location.backlog import in_thread
 from spark_ckpt.redaction import remember_secret
@@ -69,17 +69,17 @@ def test_a_secret_that_json_escapes_is_hidden(secret: str, as_json: bool) -> Non
 def test_a_line_is_cut_and_says_so() -> None:
     of = record(logging.ERROR, "no %s\nafter", "x" * 1_000_000)
     first, second = formatted(CONTEXT, of).splitlines()
-    assert len(first) < LONGEST_LINE + 200
+    assert len(first) < MAX_LINE + 200
     assert first.endswith("x... (983619 more characters)")
     assert second.endswith("] after")
     message = json.loads(formatted(replace(CONTEXT, as_json=True), of))["message"]
     assert message.startswith("no xxx")
-    assert len(message) < LONGEST_LINE + 200
+    assert len(message) < MAX_LINE + 200
 
 
 def test_a_secret_at_the_cut_is_hidden() -> None:
     remember_secret("hunter2-hunter2")
-    text = formatted(CONTEXT, record(logging.ERROR, "%s", "x" * (LONGEST_LINE - 5) + "hunter2-hunter2" + "x" * 100))
+    text = formatted(CONTEXT, record(logging.ERROR, "%s", "x" * (MAX_LINE - 5) + "hunter2-hunter2" + "x" * 100))
     assert "hunt" not in text
 
 
@@ -90,7 +90,7 @@ def test_a_name_is_cut_and_on_one_line() -> None:
     name = parse_trigger(header).query_name
     assert name is not None
     assert name.startswith("s3://***@x aaa")
-    assert len(name) < LONGEST_NAME + 100
+    assert len(name) < MAX_NAME + 100
 
 
 def test_a_record_outside_of_a_query_names_none() -> None:

@@ -22,8 +22,8 @@ from tests.bridge.remote_driver import RemoteDriver
 from tests.support.waiting import PATIENCE, eventually
 
 RUNS = 40
-MOST_BYTES_PER_RUN = 50
-MOST_ROUNDS = 20
+MAX_BYTES_PER_RUN = 50
+MAX_ROUNDS = 20
 
 
 class Sink(io.BytesIO):
@@ -78,7 +78,7 @@ def alive(kind: type) -> list[object]:
 
 def has_settled(sizes: Sequence[int]) -> bool:
     """True if the last of the sizes, one per round, is hardly above the one before."""
-    return len(sizes) > 1 and sizes[-1] - sizes[-2] < RUNS * MOST_BYTES_PER_RUN
+    return len(sizes) > 1 and sizes[-1] - sizes[-2] < RUNS * MAX_BYTES_PER_RUN
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_a_run_that_has_ended_leaves_nothing_behind(runs: Runs) -> None:
         assert sizes[0] > 0
         # A leak grows in each round. Caches fill up: NumPy keeps small freed blocks of each size, and the sizes depend
         # on how many replies the writer thread finds waiting.
-        while len(sizes) < MOST_ROUNDS and not has_settled(sizes):
+        while len(sizes) < MAX_ROUNDS and not has_settled(sizes):
             sizes.append(run(RUNS))
     finally:
         tracemalloc.stop()

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from spark_ckpt.bridge.settings_check import check_settings
-from spark_ckpt.bridge.tracing import MOST_SUBTASKS, Spans
+from spark_ckpt.bridge.tracing import MAX_SUBTASKS, Spans
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import TRACING
 from spark_ckpt.errors import SettingError
@@ -115,7 +115,7 @@ def test_phases_have_the_durations_of_the_report(spans: Spans, exporter: InMemor
 
 
 def test_the_last_subtasks_have_spans(spans: Spans, exporter: InMemorySpanExporter, tmp_path: Path) -> None:
-    wide = Operator(0, "stateStoreSave", ("default",), MOST_SUBTASKS + 5)
+    wide = Operator(0, "stateStoreSave", ("default",), MAX_SUBTASKS + 5)
     driver = Driver(tmp_path, operators=(wide,), report_details=True)
     driver.batch(1)
     spans.add(driver.reports[-1])

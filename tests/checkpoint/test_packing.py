@@ -15,7 +15,7 @@ import pytest
 from spark_ckpt.checkpoint import packing as packing_module
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.errors import MetadataTooLargeError
-from spark_ckpt.checkpoint.packing import MOST_BYTES, Packing, Unpacking, packed
+from spark_ckpt.checkpoint.packing import MAX_BYTES, Packing, Unpacking, packed
 from spark_ckpt.errors import CheckpointError
 from tests.support.memory import traced_peak
 
@@ -80,7 +80,7 @@ def test_a_text_of_a_known_length_is_not_read_any_further(fields: dict[str, str]
 
 
 def test_all_texts_together_have_a_limit() -> None:
-    assert traced_peak(lambda: refused(batch(filters=BOMB))) < 2 * MOST_BYTES + 8 * MIB
+    assert traced_peak(lambda: refused(batch(filters=BOMB))) < 2 * MAX_BYTES + 8 * MIB
     unpacking = Unpacking(most=100)
     assert unpacking.whole(packed(bytes(60))) == bytes(60)
     with pytest.raises(ValueError, match="exceed the limit of 100 bytes"):
@@ -100,9 +100,9 @@ def test_a_batch_that_no_reader_would_accept_is_not_encoded() -> None:
     """The limit is one number, for all texts of all stores together."""
     store = SparkBatch.decode(batch()).stores[0]
     several = replace(SparkBatch.decode(batch()), stores=(store, store))
-    with patch.object(packing_module, "MOST_BYTES", 32):
+    with patch.object(packing_module, "MAX_BYTES", 32):
         assert SparkBatch.decode(several.encode()).stores[1].segments.sizes.tolist() == [9]
-    with patch.object(packing_module, "MOST_BYTES", 31):
+    with patch.object(packing_module, "MAX_BYTES", 31):
         with pytest.raises(MetadataTooLargeError):
             several.encode()
         with pytest.raises(CheckpointError, match="exceed the limit of 31 bytes"):

@@ -12,7 +12,7 @@ import pytest
 
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.compaction import tiers
-from spark_ckpt.compaction.plan import MOST_IN_PROGRESS
+from spark_ckpt.compaction.plan import MAX_IN_PROGRESS
 from spark_ckpt.compaction.policy import most_deltas
 from spark_ckpt.compaction.request import NO_REQUEST, REQUIRED, CompactionRequest
 from spark_ckpt.compaction.requests import CompactionRequests
@@ -78,7 +78,7 @@ def test_a_merge_beside_merges_is_above_all_of_them() -> None:
 
 
 def test_a_store_has_a_bounded_number_of_merges_in_progress() -> None:
-    busy = [InProgress(2 * n, 2 * n + 1) for n in range(1, MOST_IN_PROGRESS + 1)]
+    busy = [InProgress(2 * n, 2 * n + 1) for n in range(1, MAX_IN_PROGRESS + 1)]
     assert any(request.inputs for request in all_asked(30, *busy[1:]))
     assert not any(request.inputs for request in all_asked(30, *busy))
 
@@ -130,7 +130,7 @@ def test_a_failed_merge_is_not_asked_for_again_at_once_although_a_base_is_in_pro
 
 @pytest.fixture
 def _merges_of_small_states() -> Iterator[None]:
-    with patch.object(tiers, "LEAST_BASE", 0):
+    with patch.object(tiers, "MIN_BASE", 0):
         yield
 
 

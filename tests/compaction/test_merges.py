@@ -27,7 +27,7 @@ from tests.support.segments import placed
 
 @pytest.fixture(autouse=True)
 def _merges_of_small_states() -> Iterator[None]:
-    with patch.object(tiers, "LEAST_BASE", 0):
+    with patch.object(tiers, "MIN_BASE", 0):
         yield
 
 
@@ -200,7 +200,7 @@ def test_a_store_keeps_copies_of_deltas_that_will_be_merged(tmp_path: Path) -> N
 
 
 def test_a_store_keeps_no_copies_of_deltas_that_bases_replace(tmp_path: Path) -> None:
-    with patch.object(tiers, "LEAST_BASE", 1 << 20):
+    with patch.object(tiers, "MIN_BASE", 1 << 20):
         driver = driver_at(tmp_path)
         assert not any(batch(driver, version, {})[KEY].keep_deltas for version in (1, 2, 3))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spark_ckpt.checkpoint.chains import Chain
-from spark_ckpt.compaction.plan import MERGE_TRIES, MOST_IN_PROGRESS, Moment, plan
+from spark_ckpt.compaction.plan import MAX_IN_PROGRESS, MERGE_TRIES, Moment, plan
 from spark_ckpt.compaction.request import FULL, NO_REQUEST, Kind
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.segment_ref import SegmentRef
@@ -56,7 +56,7 @@ def test_a_base_that_releases_files_is_due_at_any_length(is_due: bool) -> None:
 
 
 def test_nothing_begins_beside_as_much_as_a_store_works_at() -> None:
-    busy = [InProgress(2 + n, 2 + n) for n in range(MOST_IN_PROGRESS)]
+    busy = [InProgress(2 + n, 2 + n) for n in range(MAX_IN_PROGRESS)]
     assert plan(chain(40), busy, Moment(0, 42, MIB), CONFIG) == NO_REQUEST
     assert plan(chain(40), busy[1:], Moment(0, 42, MIB), CONFIG).kind is Kind.MERGE
 

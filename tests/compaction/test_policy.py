@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from spark_ckpt.checkpoint.packing import MOST_BYTES, SEGMENT_BYTES
+from spark_ckpt.checkpoint.packing import MAX_BYTES, SEGMENT_BYTES
 from spark_ckpt.compaction import tiers
 from spark_ckpt.compaction.policy import SMALL_BYTES, chain_bound, is_base_due, is_rewrite_due, most_deltas
 from spark_ckpt.config import CheckpointConfig
@@ -66,7 +66,7 @@ def test_the_segments_of_all_chains_fit_into_metadata(subtasks: int) -> None:
     most = most_deltas(subtasks)
     assert most >= 1
     if subtasks <= 131_072:
-        assert subtasks * (most + 1) * SEGMENT_BYTES <= MOST_BYTES
+        assert subtasks * (most + 1) * SEGMENT_BYTES <= MAX_BYTES
         assert most >= 14
     if subtasks <= 4000:
         assert most > tiers.chain_bound(chain_bound(CheckpointConfig()))

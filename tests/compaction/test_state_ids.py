@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from spark_ckpt.compaction.state_ids import MOST_HELD, RECENT_VERSIONS, StateIds
+from spark_ckpt.compaction.state_ids import MAX_HELD, RECENT_VERSIONS, StateIds
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
 from spark_ckpt.messages import Ack, InProgress, Task
@@ -76,7 +76,7 @@ def test_few_ids_are_held_of_a_subtask_however_many_executors_it_had() -> None:
     ids = known(1, 2)
     for version in range(3, 40):
         acked(ids, version, InProgress(0, 2 if version % 2 else version - 1))
-    assert ids.held == MOST_HELD
+    assert ids.held == MAX_HELD
     assert ids.id_of(2, KEY) == "2/0"
     assert ids.id_of(10, KEY) is None
 

@@ -28,8 +28,8 @@ def slot(sizes: list[int], base: int, arriving: int, partition: int = 0) -> Run 
 
 
 def test_a_small_state_has_no_merges() -> None:
-    small = Chain("a", 1, (entry(1, tiers.LEAST_BASE - 1, is_base=True), entry(2), entry(3)))
-    large = Chain("a", 1, (entry(1, tiers.LEAST_BASE, is_base=True), entry(2), entry(3)))
+    small = Chain("a", 1, (entry(1, tiers.MIN_BASE - 1, is_base=True), entry(2), entry(3)))
+    large = Chain("a", 1, (entry(1, tiers.MIN_BASE, is_base=True), entry(2), entry(3)))
     assert not tiers.merges_deltas(small, CONFIG)
     assert tiers.merges_deltas(large, CONFIG)
     assert tiers.merges_deltas(Chain("a", 1, (entry(1), entry(2), entry(3))), CONFIG)

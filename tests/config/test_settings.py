@@ -5,8 +5,8 @@ import re
 import pytest
 
 from spark_ckpt.config import PREFIX, SETTINGS, CheckpointConfig
-from spark_ckpt.config.kinds import Setting
-from spark_ckpt.config.settings import LEAST_SILENCE_SECONDS
+from spark_ckpt.config.settings import MIN_SILENCE_SECONDS
+from spark_ckpt.config.value_parsers import Setting
 from spark_ckpt.errors import SettingError
 from tests.support.provider import REPOSITORY
 
@@ -66,7 +66,7 @@ def test_the_shim_has_the_same_defaults() -> None:
     assert silence is not None
     assert least is not None
     assert int(silence[1]) == CheckpointConfig().bridge_silence
-    assert int(least[1]) == LEAST_SILENCE_SECONDS
+    assert int(least[1]) == MIN_SILENCE_SECONDS
     assert threshold is not None
     assert timeout is not None
     assert 1 << int(threshold[1]) == CheckpointConfig().ack_threshold

@@ -84,7 +84,7 @@ def test_wherever_the_state_goes_it_restores(driver: Driver, storage: LocalStora
 
 def test_a_checkpoint_that_no_reader_would_accept_is_not_written(driver: Driver, storage: LocalStorage) -> None:
     driver.batch(1)
-    with patch.object(packing, "MOST_BYTES", 10):
+    with patch.object(packing, "MAX_BYTES", 10):
         job = driver.trigger(2)
         *acks, last = [driver.make_ack(key, 2) for key in driver.subtasks()]
         for ack in acks:

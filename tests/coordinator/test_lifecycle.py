@@ -246,7 +246,7 @@ class TestToleratedFailures:
         storage.fail("create", "_metadata", times=2)
         assert driver.batch(2)[-1].completed == 3
 
-    def test_a_driver_that_is_shut_out_does_not_try_again(self, driver: Driver, storage: FaultyStorage) -> None:
+    def test_a_driver_that_is_fenced_does_not_try_again(self, driver: Driver, storage: FaultyStorage) -> None:
         driver.batch(1)
         job = driver.trigger(2)
         heard = listen(driver)
@@ -342,7 +342,7 @@ class TestTheEndOfAQuery:
         deleted = [name for operation, name in storage.log if operation == "delete"]
         assert deleted == sorted(deleted, key=lambda name: "completed" not in name)  # records first
 
-    def test_a_driver_that_is_shut_out_deletes_nothing(self, driver: Driver, storage: FaultyStorage) -> None:
+    def test_a_driver_that_is_fenced_deletes_nothing(self, driver: Driver, storage: FaultyStorage) -> None:
         driver.settings = {"cleanup": "deleteOnEnd"}
         driver.batch(1)
         rival = Driver(storage.location, environment=faulty_environment(LocalStorage(storage.location)))

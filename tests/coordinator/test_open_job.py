@@ -88,7 +88,7 @@ class TestRestarts:
         assert completed_versions(storage.location) == [3, 4]  # the older checkpoint of version 4 is superseded
         assert_invariants(storage)
 
-    def test_the_run_before_is_shut_out(self, storage: LocalStorage) -> None:
+    def test_the_run_before_is_fenced(self, storage: LocalStorage) -> None:
         first = run(storage, 3)
         second = start(storage, first)
         second.trigger(4)

@@ -17,7 +17,7 @@ from spark_ckpt.config import SETTINGS
 from spark_ckpt.coordinator import reports
 from spark_ckpt.coordinator.failures import Abort, FailureReason
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.coordinator.reports import LONGEST_CAUSE, MOST_SUBTASKS, Run
+from spark_ckpt.coordinator.reports import MAX_CAUSE, MAX_SUBTASKS, Run
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.savepoint_notes import SavepointNote, SavepointNotes, write_note
 from spark_ckpt.messages import Operator
@@ -365,7 +365,7 @@ def test_a_checkpoint_does_not_fail_for_its_report(driver: Driver, caplog: pytes
 
 
 def test_a_report_has_the_last_subtasks_and_summarizes_all() -> None:
-    wide = Operator(0, "stateStoreSave", ("default",), MOST_SUBTASKS + 5)
+    wide = Operator(0, "stateStoreSave", ("default",), MAX_SUBTASKS + 5)
     pending = PendingCheckpoint([wide], 4, 5, sample.NOW)
     for partition in range(wide.parallelism):
         assert pending.acknowledge(sample.ack(0, "default", partition), sample.NOW + partition).state_id
@@ -378,10 +378,10 @@ def test_a_report_has_the_last_subtasks_and_summarizes_all() -> None:
 
 def test_causes_are_short_and_without_credentials() -> None:
     pending = sample.pending()
-    abort = Abort(FailureReason.STORAGE, "s3a://key:secret@bucket/x " + "y" * 2 * LONGEST_CAUSE)
+    abort = Abort(FailureReason.STORAGE, "s3a://key:secret@bucket/x " + "y" * 2 * MAX_CAUSE)
     report = reports.failed(RUN, [sample.JOIN], pending, abort, sample.NOW)
     assert "secret" not in report["cause"]
-    assert len(report["cause"]) == LONGEST_CAUSE
+    assert len(report["cause"]) == MAX_CAUSE
 
 
 def test_times_that_run_backwards_are_not_negative() -> None:

@@ -14,7 +14,7 @@ from tests.docs.pages import DOCS, REPOSITORY
 FOLDER = DOCS / "decisions"
 RECORDS = sorted(FOLDER.glob("[0-9]*.md"))
 SECTIONS = ["Problem", "Choice", "Refused", "What would change our mind"]
-LEAST_LINES, MOST_LINES = 40, 80
+MIN_LINES, MAX_LINES = 40, 80
 
 each_record = pytest.mark.parametrize("record", RECORDS, ids=[path.stem for path in RECORDS])
 
@@ -30,7 +30,7 @@ def faults(name: str, text: str) -> Iterator[str]:
         yield "sections"
     if any(not part.strip() for part in re.split(r"^## .+$", text, flags=re.MULTILINE)[1:]):
         yield "empty section"
-    if not LEAST_LINES <= len(lines) <= MOST_LINES:
+    if not MIN_LINES <= len(lines) <= MAX_LINES:
         yield "length"
     # A figure with a unit stands in a paragraph or item that names its page.
     for part in re.split(r"\n\n|\n(?=- )", text):

@@ -26,7 +26,7 @@ from tests.support.provider import CKPT, CKPT_PREFIX
 from tests.support.session import open_session
 from tests.support.sinks import BatchLog
 
-MOST_STARTS = 4
+MAX_STARTS = 4
 FAULTY_RUN = 1
 SIDE_PROCESS = "tests.faults.side_process"
 
@@ -65,7 +65,7 @@ def run_cell(spark: SparkSession, folder: CellFolder) -> None:
         if number == FAULTY_RUN:
             arm(folder.folder, folder.cell)
             arm_disk(spark, folder)
-        for _ in range(MOST_STARTS):
+        for _ in range(MAX_STARTS):
             if run_query(spark, folder):
                 break
             if folder.cell.kind is Kind.POISON:

@@ -12,7 +12,7 @@ from spark_ckpt import metadata as m
 from spark_ckpt.metadata.codes import code_of
 from spark_ckpt.metadata.traversal import parts_of
 
-LEAST, MOST = -(2**63), 2**63 - 1
+MIN_LONG, MAX_LONG = -(2**63), 2**63 - 1
 RANGE = m.KeyGroupRange(3, 4)
 OFFSETS = m.KeyGroupRangeOffsets.of(3, [0, 70])
 INLINE = m.ByteStreamStateHandle("inline", b"state")
@@ -218,7 +218,7 @@ def _nested(depth: int) -> m.KeyGroupsStateHandle:
 
 EXTREMES: dict[str, m.CheckpointMetadata] = {
     "no operators": m.CheckpointMetadata(0),
-    "the highest checkpoint id": m.CheckpointMetadata(MOST),
+    "the highest checkpoint id": m.CheckpointMetadata(MAX_LONG),
     "many operators": m.CheckpointMetadata(1, (), _operators(MANY, m.OperatorSubtaskState())),
     "many master states": m.CheckpointMetadata(1, (m.MasterState("same", b"", 1),) * MANY),
     "many subtasks": m.CheckpointMetadata(
@@ -240,8 +240,8 @@ EXTREMES: dict[str, m.CheckpointMetadata] = {
         )
     ),
     "handles within one another": keyed(_nested(12)),
-    "the highest numbers": _numbers(MOST),
-    "the lowest numbers": _numbers(LEAST),
+    "the highest numbers": _numbers(MAX_LONG),
+    "the lowest numbers": _numbers(MIN_LONG),
     **{description: _named(name) for description, name in NAMES.items()},
 }
 """Extreme checkpoints by description; all versions can hold them."""

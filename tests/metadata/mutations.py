@@ -9,7 +9,7 @@ from spark_ckpt import metadata as m
 from tests.metadata.corpus import FLINK, MUTANTS
 from tests.metadata.examples import everywhere
 
-LONGEST = 5000
+MAX_BYTES = 5000
 
 WILD_32 = (0, 1, -1, -2, 2, 127, 128, 255, 32768, 65535, 2**24, 2**31 - 1, 2**31 - 8, -(2**31), -(2**31) + 1)
 WILD_64 = (0, -1, -2, 1, 2**31, 2**32, 2**63 - 1, -(2**63))
@@ -20,7 +20,7 @@ def seeds() -> list[bytes]:
     """Undamaged files: written by Flink, handmade, and with every code in every position."""
     vectors = [vector.content for vector in (*FLINK, *MUTANTS)]
     made = [m.dumps(metadata, version) for version in (2, 3, 4) for metadata in everywhere(version)]
-    return [content for content in (*vectors, *made) if len(content) <= LONGEST]
+    return [content for content in (*vectors, *made) if len(content) <= MAX_BYTES]
 
 
 def mutated(rng: random.Random, content: bytes, others: Sequence[bytes]) -> bytes:

@@ -16,7 +16,7 @@ from spark_ckpt.metadata import modified_utf8
 from spark_ckpt.metadata.properties import NULL_PROPERTIES
 from spark_ckpt.metadata.traversal import parts_of, with_parts
 from tests.metadata.corpus import FLINK, MUTANTS
-from tests.metadata.examples import INLINE, MANY, MOST, OFFSETS, everywhere, extremes, positions, positions_in
+from tests.metadata.examples import INLINE, MANY, MAX_LONG, OFFSETS, everywhere, extremes, positions, positions_in
 from tests.metadata.strategies import checkpoints
 from tests.support.flink_check import MODULE, MODULE_OF_1_10, assert_flink_agrees, check, class_path, rewritten_by_1_10
 from tests.support.flink_form import as_flink_loads, as_flink_writes, files_by_name
@@ -179,7 +179,7 @@ def traits(metadata: m.CheckpointMetadata) -> Iterator[str]:
     yield from _if(not metadata.operator_states, "no operators")
     yield from _if(len(metadata.operator_states) >= MANY, "many operators")
     yield from _if(len(metadata.master_states) >= MANY, "many master states")
-    yield from _if(metadata.checkpoint_id == MOST, "highest checkpoint id")
+    yield from _if(metadata.checkpoint_id == MAX_LONG, "highest checkpoint id")
     for part in parts_of(metadata):
         if isinstance(part, m.OperatorState):
             finished = sum(subtask.is_finished for subtask in part.subtask_states.values())
@@ -204,8 +204,8 @@ def traits(metadata: m.CheckpointMetadata) -> Iterator[str]:
             yield from _if(part.state_size == -1, "unknown size")
         elif isinstance(part, m.StateMetaInfo):
             yield from _if(len(part.offsets) >= MANY, "many offsets")
-            yield from _if(MOST in part.offsets, "highest number")
-            yield from _if(-MOST - 1 in part.offsets, "lowest number")
+            yield from _if(MAX_LONG in part.offsets, "highest number")
+            yield from _if(-MAX_LONG - 1 in part.offsets, "lowest number")
 
 
 def _of_text(text: str) -> Iterator[str]:
@@ -213,7 +213,7 @@ def _of_text(text: str) -> Iterator[str]:
     yield from _if("\0" in text, "text with NUL")
     yield from _if(any(ord(character) > 0xFFFF for character in text), "text with a surrogate pair")
     yield from _if(any(0xD800 <= ord(character) < 0xE000 for character in text), "text with a lone surrogate")
-    yield from _if(len(modified_utf8.encode(text)) == modified_utf8.LONGEST, "text of 65,535 bytes")
+    yield from _if(len(modified_utf8.encode(text)) == modified_utf8.MAX_BYTES, "text of 65,535 bytes")
 
 
 def _if(condition: bool, trait: str) -> tuple[str, ...]:

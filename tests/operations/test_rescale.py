@@ -80,7 +80,7 @@ def test_a_checkpoint_and_a_batch_are_added(tmp_path: Path, partitions: int, inl
 def test_a_number_whose_checkpoint_no_reader_would_accept_is_refused(tmp_path: Path, dry_run: bool) -> None:
     query = StoppedQuery(tmp_path)
     before = query.files()
-    with patch.object(packing, "MOST_BYTES", 16 << 10):
+    with patch.object(packing, "MAX_BYTES", 16 << 10):
         with pytest.raises(RescaleRefusedError) as refused:
             rescale(query.storage, 63, dry_run=dry_run)
         assert query.files() == before
@@ -99,7 +99,7 @@ def test_a_refused_number_that_an_earlier_release_has_begun_is_taken_back(tmp_pa
     query.log.add_offsets(5, OFFSETS)
     query.log.add_commit(5, query.commit)
     query.log.add_offsets(7, OFFSETS.with_shuffle_partitions(63))
-    with patch.object(packing, "MOST_BYTES", 16 << 10):
+    with patch.object(packing, "MAX_BYTES", 16 << 10):
         with pytest.raises(RescaleRefusedError, match="take it back first: spark-ckpt rollback") as refused:
             rescale(query.storage, 63)
         command, _, options = refused.value.reason.partition("spark-ckpt ")[2].partition(" ")
@@ -111,7 +111,7 @@ def test_a_refused_number_that_an_earlier_release_has_begun_is_taken_back(tmp_pa
 def test_all_that_is_written_can_be_read_whatever_the_limit(tmp_path: Path) -> None:
     for most in (1 << 10, 4 << 10, 16 << 10):
         query = StoppedQuery(tmp_path / str(most))
-        with patch.object(packing, "MOST_BYTES", most):
+        with patch.object(packing, "MAX_BYTES", most):
             for partitions in (63, 37, 6, 48, 11, 64, 3):
                 with suppress(RescaleRefusedError):
                     rescale(query.storage, partitions)

@@ -107,5 +107,5 @@ def test_a_join_of_four_stores_has_four_times_as_much() -> None:
 
 
 def test_without_any_other_number_none_is_named() -> None:
-    with patch.object(packing, "MOST_BYTES", 1):
+    with patch.object(packing, "MAX_BYTES", 1):
         assert RescaleSize({STORE: chains_of(4, 1)}, set(), NUMBERING).nearest(5) == []

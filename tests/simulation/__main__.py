@@ -14,7 +14,7 @@ from rich.table import Table
 from tests.simulation.schedules import Tally, play, play_many
 
 CHUNK = 50
-MOST_SEEDS_SHOWN = 10
+MAX_SEEDS_SHOWN = 10
 
 
 def main() -> int:
@@ -75,7 +75,7 @@ def _show(console: Console, tally: Tally) -> None:
         happened.add_row(what, f"{times:,}")
     console.print(happened)
     for failure, seeds in tally.kinds():
-        named = ", ".join(map(str, seeds[:MOST_SEEDS_SHOWN])) + (", ..." if len(seeds) > MOST_SEEDS_SHOWN else "")
+        named = ", ".join(map(str, seeds[:MAX_SEEDS_SHOWN])) + (", ..." if len(seeds) > MAX_SEEDS_SHOWN else "")
         console.print(f"[bold red]{len(seeds)} times[/], with seeds {named}:")
         console.print(f"    {failure}", markup=False)
         console.print(f"    play it again: make simulate SEED={seeds[0]}")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 ANSWER_SECONDS = 120.0
-MOST_CRASHES = 5
+MAX_CRASHES = 5
 
 TOLD = (TaskFailed, Decline, Close)
 """Kinds of requests without a waiting caller."""
@@ -290,7 +290,7 @@ class Bridge:
         """Restarts the process and replays the messages it must know."""
         self._process = None
         self._crashes += 1
-        if self._crashes > MOST_CRASHES:
+        if self._crashes > MAX_CRASHES:
             self._crashes = 0
             for number in list(self._unanswered):
                 self._settle(number, BridgeError("the side process dies again and again"))

@@ -14,7 +14,7 @@ from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.compaction import tiers
 from spark_ckpt.compaction.policy import chain_bound, rewrite_cycle
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, decode_record, encode_record
-from spark_ckpt.completed.void import without_void_records
+from spark_ckpt.completed.void_records import without_void_records
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
@@ -42,7 +42,7 @@ _NODE = re.compile(r"/.+/records/([0-9]{20})")
 
 
 PREFIX = "spark.sql.streaming.stateStore.ckpt."
-MOST_CYCLES = 3
+MAX_CYCLES = 3
 """Cycles until a file must be released: the base that releases it is requested once per cycle, perhaps again."""
 
 DELTAS_BEHIND = 2
@@ -83,7 +83,7 @@ class Checks:
         prefixed = {PREFIX + key: value for key, value in world.profile.settings.items()}
         bound = chain_bound(CheckpointConfig.parse(prefixed))
         self._most_deltas = (tiers.chain_bound(bound) if world.profile.merges else bound) + DELTAS_BEHIND
-        self._most_unused = MOST_CYCLES * rewrite_cycle(CheckpointConfig.parse(prefixed))
+        self._most_unused = MAX_CYCLES * rewrite_cycle(CheckpointConfig.parse(prefixed))
         self._unused_since: dict[str, int] = {}
         profile = world.profile
         self._is_calm = not (

@@ -7,11 +7,11 @@ from functools import lru_cache
 from spark_ckpt.format.segments import decode_block
 from spark_ckpt.metadata import loads
 
-_MOST = 512
+_MAX_ENTRIES = 512
 """Cache size; more than the set that one schedule reads repeatedly."""
 
-read_metadata = lru_cache(_MOST)(loads)
+read_metadata = lru_cache(_MAX_ENTRIES)(loads)
 """Cached `loads`."""
 
-read_block = lru_cache(_MOST)(decode_block)
+read_block = lru_cache(_MAX_ENTRIES)(decode_block)
 """Cached `decode_block`."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tests.simulation.scheduler import Group, Killed, Scheduler
 
-MOST_SECONDS_WITHOUT_ANSWER = 20.0
+MAX_SECONDS_WITHOUT_ANSWER = 20.0
 """Time after which a caller stops waiting for an answer."""
 
 
@@ -108,7 +108,7 @@ class Way:
         self.count(f"{operation}: {fault}")
         self._pause()
         if fault in ("lost answer", "late") and self.rng.random() < 0.2:
-            self.scheduler.sleep(self.rng.random() * MOST_SECONDS_WITHOUT_ANSWER)
+            self.scheduler.sleep(self.rng.random() * MAX_SECONDS_WITHOUT_ANSWER)
         return fault
 
     def later(self, body: Callable[[], object]) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.simulation.executor import Executor
 
 _POLL_SECONDS = 0.01
-_MOST_WAITED_SECONDS = 0.3
+_MAX_WAIT_SECONDS = 0.3
 
 
 @dataclass
@@ -46,7 +46,7 @@ class GroupCommit:
         file.segments.append(segment)
         if leads:
             try:
-                scheduler.sleep(self._executor.rng.random() * _MOST_WAITED_SECONDS)
+                scheduler.sleep(self._executor.rng.random() * _MAX_WAIT_SECONDS)
                 del self._open[stage]
                 file.path = self._write("deltas", b"".join(joined.data for joined in file.segments))
             finally:

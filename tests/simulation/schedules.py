@@ -14,7 +14,7 @@ from tests.simulation.world import World
 
 _PARTICULAR = re.compile(r"[0-9a-f]{12,}|[0-9]+")
 _ID = re.compile(r"\b([0-9a-f]{4})[0-9a-f]{28}\b")
-_LONGEST = 160
+_MAX_FAILURE = 160
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Tally:
         """Each kind of failure with the seeds that show it, the most frequent first."""
         kinds: dict[str, list[int]] = {}
         for seed, failure in sorted(self.failures.items()):
-            kinds.setdefault(_PARTICULAR.sub("#", failure)[:_LONGEST], []).append(seed)
+            kinds.setdefault(_PARTICULAR.sub("#", failure)[:_MAX_FAILURE], []).append(seed)
         return sorted(kinds.items(), key=lambda item: -len(item[1]))
 
 

@@ -15,10 +15,10 @@ from tests.simulation.scheduler import Group, Mailbox
 if TYPE_CHECKING:
     from tests.simulation.spark import Run
 
-MOST_FAILURES = 4
+MAX_FAILURES = 4
 """Value of `spark.task.maxFailures`."""
 
-MOST_DENIALS = 60
+MAX_DENIALS = 60
 
 REAL_TIME_FAILURES = 1
 """In real-time mode a task is not attempted again."""
@@ -126,8 +126,8 @@ class TaskSet:
             self._denials += 1
         elif ended.reason != "ExecutorLostFailure":
             self._failures[partition] = self._failures.get(partition, 0) + 1
-        most = REAL_TIME_FAILURES if self._trigger.is_real_time else MOST_FAILURES
-        if self._failures.get(partition, 0) >= most or self._denials > MOST_DENIALS:
+        most = REAL_TIME_FAILURES if self._trigger.is_real_time else MAX_FAILURES
+        if self._failures.get(partition, 0) >= most or self._denials > MAX_DENIALS:
             raise BatchFailed(f"task {partition} failed: {ended.reason}")
         if partition not in self.done and not any(a.partition == partition for a in self._running):
             if self._rng.random() < self._world.profile.fetch_failure:

@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.schedules import play
 
-MOST_SEEDS = 600
+MAX_SEEDS = 600
 """Maximum number of schedules to find a mistake."""
 
 
@@ -18,7 +18,7 @@ def test_an_invariant_finds(name: str) -> None:
     mutation = MUTATIONS[name]
     sign = re.compile(f"Violation: .*({mutation.sign})", re.DOTALL)
     with mutation.make():
-        failures = (play(seed, mutation.profile).failure or "" for seed in range(MOST_SEEDS))
+        failures = (play(seed, mutation.profile).failure or "" for seed in range(MAX_SEEDS))
         found = next((seed for seed, failure in enumerate(failures) if sign.match(failure)), None)
     assert found is not None
     assert play(found, mutation.profile).failure is None  # the same schedule passes without the mistake

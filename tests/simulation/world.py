@@ -34,9 +34,9 @@ from tests.simulation.scheduler import Group, Scheduler, Stuck
 from tests.simulation.spark import Driver, Ending
 from tests.support.locations import LocationBuilder
 
-MOST_STEPS = 60_000
-MOST_DRIVERS = 3
-MOST_LAST_DRIVERS = 6
+MAX_STEPS = 60_000
+MAX_DRIVERS = 3
+MAX_LAST_DRIVERS = 6
 LATE_SECONDS = 40.0
 DAY_SECONDS = 24 * 3600.0
 
@@ -59,7 +59,7 @@ class World:
         self.batches = self.profile.batches
         self.counts: Counter[str] = Counter()
         self.log: list[str] = []
-        self.scheduler = Scheduler(self.rng, MOST_STEPS + 50 * self.profile.parallelism)
+        self.scheduler = Scheduler(self.rng, MAX_STEPS + 50 * self.profile.parallelism)
         self.disk, self.ensemble = Disk(self.scheduler.now_ms), Ensemble()
         self.sessions: list[tuple[Group, SimulatedSession]] = []
         self.late = Late(self.scheduler)
@@ -153,7 +153,7 @@ class World:
             self.rolling_back.noted(),
             patch("spark_ckpt.checkpoint.load.loads", read_metadata),
             patch.object(policy, "SMALL_BYTES", self.profile.small_bytes or policy.SMALL_BYTES),
-            patch.object(tiers, "LEAST_BASE", 0 if self.profile.merges else tiers.LEAST_BASE),
+            patch.object(tiers, "MIN_BASE", 0 if self.profile.merges else tiers.MIN_BASE),
         ):
             try:
                 if self.profile.foreign:
@@ -220,7 +220,7 @@ class World:
         """
         self.scheduler.run(self._nobody_lives)
         self._wait(LATE_SECONDS)
-        for _ in range(MOST_LAST_DRIVERS):
+        for _ in range(MAX_LAST_DRIVERS):
             if self.checks.is_discarded:
                 return False
             if self.disk.read(f"commits/{self.batches - 1}") is not None:
@@ -273,7 +273,7 @@ class World:
         self.trace("nothing more goes wrong from here on")
 
     def _incident(self, what: str, driver: Driver) -> None:
-        if what == "start driver" and len(self._alive()) >= MOST_DRIVERS:
+        if what == "start driver" and len(self._alive()) >= MAX_DRIVERS:
             return
         self.count(what)
         self.trace(f"{what} ({driver.group.name})")
@@ -285,7 +285,7 @@ class World:
         elif what == "freeze driver":
             days = self.rng.choice((0, 0, 0, 8)) * DAY_SECONDS
             driver.group.frozen_until = self.scheduler.now + days + self.rng.expovariate(0.1)
-            if len(self._alive()) < MOST_DRIVERS:
+            if len(self._alive()) < MAX_DRIVERS:
                 self._start_driver()
         elif what == "start driver":
             self._start_driver()

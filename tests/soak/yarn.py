@@ -27,7 +27,7 @@ from tests.support.waiting import eventually
 from tests.support.yarn import PATIENCE, POLL, Container, Yarn
 
 BATCHES_PER_KILL = 3
-LONGEST_PAUSE_SECONDS = 2.0
+MAX_PAUSE_SECONDS = 2.0
 """Longest time between the end of a batch and a kill."""
 
 UNLIMITED = {"spark.yarn.maxAppAttempts": "1000", "spark.executor.maxNumFailures": "1000"}
@@ -130,7 +130,7 @@ def _run(work: Path, count: int, rng: random.Random) -> Counter[str]:
         while kills.total() < count:
             done = len(query.paths.attempts())
             eventually(partial(query.paths.has_more_than, done), PATIENCE, application.describe, poll=POLL)
-            time.sleep(rng.uniform(0, LONGEST_PAUSE_SECONDS))
+            time.sleep(rng.uniform(0, MAX_PAUSE_SECONDS))
             kills[killer.kill()] += 1
             print(f"{kills.total()}: after batch {done}, attempt {len(yarn.attempts(application.id))}", flush=True)
         application.await_success()

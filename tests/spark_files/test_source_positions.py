@@ -32,9 +32,9 @@ DELTA_AT_NEW_SCHEMA = (
     f'{{"sourceVersion":3,"reservoirId":"{TABLE}","reservoirVersion":4,"index":-20,"isStartingVersion":false}}'
 )
 
-LEAST, MOST = -(2**63), 2**63 - 1
+MIN_LONG, MAX_LONG = -(2**63), 2**63 - 1
 topics = st.text(min_size=1, max_size=8)
-partitions = st.dictionaries(st.integers(0, 2**31 - 1), st.integers(LEAST, MOST), min_size=1, max_size=5)
+partitions = st.dictionaries(st.integers(0, 2**31 - 1), st.integers(MIN_LONG, MAX_LONG), min_size=1, max_size=5)
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_key_may_look_like_a_version(storage: Storage) -> None:
 def test_more_than_a_thousand_are_deleted_in_parts(
     storage: Storage, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_client, "_MOST_KEYS_IN_A_REQUEST", 2)
+    monkeypatch.setattr(s3_client, "_MAX_KEYS_IN_A_REQUEST", 2)
     names = [f"d/{i}" for i in range(5)]
     for name in names:
         storage.write_atomic(name, b"x")

@@ -15,7 +15,7 @@ from tests.support.spark_version import MINOR
 SUITES_PER_JVM = 6
 """A warm JVM is faster, but leftovers of the suites in it must not accumulate without bound."""
 
-MOST_RETRIED = 25
+MAX_RETRIED = 25
 
 
 def run_suites(suites: Sequence[Suite], work: Path, provider: ProviderUnderTest) -> Iterator[SuiteResult]:
@@ -44,7 +44,7 @@ def _settled(result: SuiteResult, batch: Sequence[Suite], work: Path, provider: 
     """The final result, after a retry of the failures."""
     result = result.judged(exclusions_of(MINOR))
     names = [case.name for case in result.failures]
-    if not names or len(names) > MOST_RETRIED or result.end is not End.COMPLETED:
+    if not names or len(names) > MAX_RETRIED or result.end is not End.COMPLETED:
         return result
     suite = next(suite for suite in batch if suite.class_name == result.suite)
     jvm = SuiteJvm(work / f"{suite.name}-again", [suite], provider, names, local_commands=False)

@@ -12,7 +12,7 @@ from typing import Any
 FEW, MANY = 24, 96
 """Numbers of partitions to compare."""
 
-MOST_GROWTH = 1.15 * MANY / FEW
+MAX_GROWTH = 1.15 * MANY / FEW
 """Steps grow less than the partitions do, since some do not depend on them. A visit of all partitions for each of them
 makes this about twice as many: a visit costs ten steps, and handling a partition a thousand."""
 
@@ -61,4 +61,4 @@ def assert_linear(few: Mapping[str, Steps], many: Mapping[str, Steps]) -> None:
     """Asserts that the steps of each phase grow at most as the partitions do, from `FEW` to `MANY`."""
     assert few.keys() == many.keys()
     growth = {phase: many[phase].count / few[phase].count for phase in few}
-    assert all(factor <= MOST_GROWTH for factor in growth.values()), growth
+    assert all(factor <= MAX_GROWTH for factor in growth.values()), growth

@@ -14,7 +14,7 @@ from spark_ckpt.config import CheckpointConfig
 from tests.tiers.model import Failures, Figures, Workload, World, uniform, zipf
 
 CHANGES = 10_000
-LONGEST_CHAIN = 24
+MAX_CHAIN = 24
 
 
 def figures(workload: Workload, batches: int, failures: Failures | None = None, **settings: float) -> Figures:
@@ -30,7 +30,7 @@ def test_bytes_written_follow_the_changes(keys: int, bound: float) -> None:
     assert found.bases > 0
     assert found.write_amplification <= bound
     assert found.most_read <= 2.0
-    assert found.longest_chain <= LONGEST_CHAIN
+    assert found.longest_chain <= MAX_CHAIN
 
 
 @pytest.mark.parametrize("keys", [1_000_000, 8_000_000])
@@ -39,7 +39,7 @@ def test_skewed_changes_write_less(keys: int) -> None:
     skewed = figures(Workload(keys, zipf(keys, CHANGES)), keys // 2000)
     assert skewed.write_amplification < uniformly.write_amplification
     assert skewed.most_read <= 2.0
-    assert skewed.longest_chain <= LONGEST_CHAIN
+    assert skewed.longest_chain <= MAX_CHAIN
 
 
 def test_late_and_failed_merges_cost_little() -> None:
@@ -57,7 +57,7 @@ def test_an_executor_that_can_merge_nothing_writes_bases() -> None:
     assert found.longest_chain <= tiers.chain_bound(chain_bound(CheckpointConfig())) + 2
 
 
-@pytest.mark.parametrize(("batches", "longest"), [(30, LONGEST_CHAIN), (100, 40)])
+@pytest.mark.parametrize(("batches", "longest"), [(30, MAX_CHAIN), (100, 40)])
 def test_a_base_that_takes_many_batches_leaves_the_chain_short(batches: int, longest: int) -> None:
     """Merges go on beside the base, and the bound of chains does not ask for the next one at once. With a hundred
     batches, an executor may write only eight times the changes: hardly more than what it has to."""

@@ -24,10 +24,10 @@ from spark_ckpt.cli.results.savepoint_export import SavepointExportResult
 from spark_ckpt.cli.results.transferred import store_json, store_lines
 from spark_ckpt.cli.spark_session import query_settings, session_options, spark_session
 from spark_ckpt.cli.terminal import progress_bar
-from spark_ckpt.flink.export.check import MOST_KEY_GROUPS
+from spark_ckpt.flink.export.check import MAX_KEY_GROUPS
 from spark_ckpt.flink.export.exporting import OPERATOR_ID_BYTES, export_savepoint
-from spark_ckpt.flink.export.forms import KeyForm, ValueForm
 from spark_ckpt.flink.export.sources import ONLY
+from spark_ckpt.flink.export.struct_types import KeyForm, ValueForm
 from spark_ckpt.migrate import export_location
 from spark_ckpt.migrate.exporting import FORMATS, Export
 
@@ -116,7 +116,7 @@ def _flink_options(command: _Command) -> _Command:
         ),
         click.option(
             "--max-parallelism",
-            type=click.IntRange(1, MOST_KEY_GROUPS),
+            type=click.IntRange(1, MAX_KEY_GROUPS),
             help="flink: number of key groups; the job must have the same.  [default: 128]",
         ),
         click.option(

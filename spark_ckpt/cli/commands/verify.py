@@ -19,7 +19,7 @@ from spark_ckpt.operations.verify import Remedy, Verification, verify
 from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.verdict import CheckpointVerdict
 
-_MOST_LINES = 20
+_MAX_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +127,10 @@ def _remedy(verification: Verification) -> str:
 
 
 def _damage_lines(damages: Sequence[Damage | FlinkDamage]) -> Iterator[str]:
-    for damage in damages[:_MOST_LINES]:
+    for damage in damages[:_MAX_LINES]:
         yield f"  {plain(str(damage))}"
-    if len(damages) > _MOST_LINES:
-        yield f"  and {len(damages) - _MOST_LINES:,} more (see --json)"
+    if len(damages) > _MAX_LINES:
+        yield f"  and {len(damages) - _MAX_LINES:,} more (see --json)"
 
 
 def _verdict(verdict: CheckpointVerdict) -> JsonObject:

@@ -14,7 +14,7 @@ WIDTH, HEIGHT = 960, 200
 _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 10, 10, 24
 _TICKS = 4
 _X_LABELS = 12
-_LEAST_WIDTH = 1.5
+_MIN_WIDTH = 1.5
 """Narrowest bar, so that a short checkpoint in a long timeline stays visible."""
 
 Format: TypeAlias = Callable[[int], str]
@@ -134,7 +134,7 @@ def timeline(name: str, bars: Sequence[Bar], show: Format) -> str:
         label = text(show(first + span * i // _TICKS))
         parts.append(f'<text x="{x:.1f}" y="{height - 6}" text-anchor="{anchor}">{label}</text>')
     for bar in bars:
-        x, width = _LEFT + (bar.start - first) * scale, max(_LEAST_WIDTH, bar.length * scale)
+        x, width = _LEFT + (bar.start - first) * scale, max(_MIN_WIDTH, bar.length * scale)
         parts.append(_rectangle(x, _TOP, width, height - _TOP - _BOTTOM, bar.style, bar.tip))
     return _svg(name, parts, (), height)
 

@@ -69,13 +69,13 @@ class StateReport:
         """Number of entries per non-empty key group, ascending; empty for state without key groups."""
         return dict(sorted(self._by_key_group.items()))
 
-    def add(self, sample: Mapping[str, Datum], most_samples: int, key_group: int | None = None) -> None:
+    def add(self, sample: Mapping[str, Datum], max_samples: int, key_group: int | None = None) -> None:
         """Counts an entry."""
         self._entries += 1
         self.size += sum(len(datum.raw) for datum in sample.values())
         if key_group is not None:
             self._by_key_group[key_group] += 1
-        if len(self.samples) < most_samples:
+        if len(self.samples) < max_samples:
             self.samples.append(sample)
 
     def to_json(self) -> JsonObject:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_MOST_DAYS = 10_000_000
+_MAX_DAYS = 10_000_000
 """Days before or after 1970 that Arrow prints: 27,379 years."""
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -74,7 +74,7 @@ def _is_far(values: pa.Array) -> bool:
     per_day = 1 if pa.types.is_date32(kind) else _SECONDS_OF_DAY * _PER_SECOND[getattr(kind, "unit", "ms")]
     ends = pc.min_max(values.view(number_of(kind)))
     least, most = ends["min"].as_py(), ends["max"].as_py()
-    return least is not None and max(-least, most) > _MOST_DAYS * per_day
+    return least is not None and max(-least, most) > _MAX_DAYS * per_day
 
 
 def _date(days: int) -> str:

@@ -29,10 +29,10 @@ from spark_ckpt.metadata.errors import MetadataValueError
 from spark_ckpt.metadata.handles import DistributionMode
 from spark_ckpt.metadata.model import OPERATOR_ID_BYTES
 
-MOST_KEY_GROUPS = 1 << 15
+MAX_KEY_GROUPS = 1 << 15
 """Largest max parallelism (`KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM`)."""
 
-_MOST_STATES = (1 << 15) - 1
+_MAX_STATES = (1 << 15) - 1
 _WRITABLE = (
     SimpleSerializer,
     DecimalDataSerializer,
@@ -62,13 +62,13 @@ def check(operator: FlinkOperator) -> None:
 
     if len(operator.operator_id) != OPERATOR_ID_BYTES:
         refuse(None, f"an id of {len(operator.operator_id)} bytes instead of {OPERATOR_ID_BYTES}")
-    if not 1 <= operator.max_parallelism <= MOST_KEY_GROUPS:
-        refuse(None, f"the max parallelism {operator.max_parallelism} is not 1 to {MOST_KEY_GROUPS}")
+    if not 1 <= operator.max_parallelism <= MAX_KEY_GROUPS:
+        refuse(None, f"the max parallelism {operator.max_parallelism} is not 1 to {MAX_KEY_GROUPS}")
     for names in ([state.name for state in operator.states], [state.name for state in operator.operator_states]):
         if twice := [name for name, count in Counter(names).items() if count > 1]:
             refuse(min(twice), "two states have this name")
-        if len(names) > _MOST_STATES:
-            refuse(None, f"{len(names)} states; Flink has at most {_MOST_STATES}")
+        if len(names) > _MAX_STATES:
+            refuse(None, f"{len(names)} states; Flink has at most {_MAX_STATES}")
     if operator.key is None:
         if operator.states:
             refuse(None, "it has keyed states, but no serializer of keys")

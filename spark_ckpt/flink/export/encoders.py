@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.export.one_by_one import one_by_one
-from spark_ckpt.flink.export.parts import (
+from spark_ckpt.flink.export.encoded_columns import (
     NOTHING,
     BadValueError,
     Encoded,
@@ -29,6 +28,7 @@ from spark_ckpt.flink.export.parts import (
     spread,
 )
 from spark_ckpt.flink.export.row_data import row_data_encoder, with_one_nan
+from spark_ckpt.flink.export.scalar_encoding import one_by_one
 from spark_ckpt.flink.export.sql_values import decimals, timestamps
 from spark_ckpt.flink.export.text import strings, with_lengths
 from spark_ckpt.flink.streams.types import primitives, text, times
@@ -67,7 +67,7 @@ _NUMBERS = {
     times.SQL_DATE: ">i8",
     times.SQL_TIME: ">i8",
 }
-_LEAST_LONG = -(1 << 63)
+_MIN_LONG = -(1 << 63)
 _KIND_BITS = 2
 _LAST_KIND = 3
 _NO_SUBCLASS, _NULL_POJO = b"\x02", b"\x01"
@@ -188,7 +188,7 @@ def _with_null_dates(serializer: Serializer, array: pa.Array) -> pa.Array:
     """Times, with the least number for null, as their serializers write it."""
     if serializer not in (times.DATE, times.SQL_DATE, times.SQL_TIME):
         return array
-    return array.cast(pa.int64()).fill_null(_LEAST_LONG)
+    return array.cast(pa.int64()).fill_null(_MIN_LONG)
 
 
 def _boolean(array: pa.Array) -> Encoded:

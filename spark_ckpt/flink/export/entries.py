@@ -13,6 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from spark_ckpt.flink.export.encoded_columns import (
+    BadValueError,
+    Encoded,
+    Part,
+    fixed,
+    joined,
+    lengths_of,
+    ragged,
+    refuse_nulls,
+)
 from spark_ckpt.flink.export.encoders import Encode, encoder_of, nullable_flags, of_elements, optional
 from spark_ckpt.flink.export.errors import FlinkRowError
 from spark_ckpt.flink.export.model import (
@@ -25,24 +35,14 @@ from spark_ckpt.flink.export.model import (
     FlinkState,
     StateKind,
 )
-from spark_ckpt.flink.export.parts import (
-    BadValueError,
-    Encoded,
-    Part,
-    fixed,
-    joined,
-    lengths_of,
-    ragged,
-    refuse_nulls,
-)
 from spark_ckpt.flink.streams.full_snapshot import prefix_bytes
 from spark_ckpt.flink.streams.types.composites import NullableSerializer
 from spark_ckpt.flink.tables.types import arrow_type, list_type
 from spark_ckpt.flink.tables.vectors import key_groups_of
 
-MOST_ROWS = 1 << 15
+MAX_ROWS = 1 << 15
 """Rows that are encoded at once."""
-_MOST_BYTES = 8 << 20
+_MAX_BYTES = 8 << 20
 """Bytes in Arrow that are encoded at once, unless a single row has more."""
 
 _COMMA = pa.scalar(b",", pa.large_binary())
@@ -95,7 +95,7 @@ class StateEncoder:
             FlinkRowError: other columns than those of the state, or a value that does not fit its serializer.
         """
         columns = self._columns(batch)
-        rows = max(1, min(MOST_ROWS, batch.num_rows * _MOST_BYTES // max(1, batch.nbytes)))
+        rows = max(1, min(MAX_ROWS, batch.num_rows * _MAX_BYTES // max(1, batch.nbytes)))
         for at in range(0, batch.num_rows, rows):
             yield self._entries({name: column.slice(at, rows) for name, column in columns.items()})
             self._rows += min(rows, batch.num_rows - at)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from spark_ckpt.flink.export.check import MOST_KEY_GROUPS
+from spark_ckpt.flink.export.check import MAX_KEY_GROUPS
 from spark_ckpt.flink.export.export_savepoint import FlinkExport, export_plan
-from spark_ckpt.flink.export.forms import KeyForm, ValueForm
 from spark_ckpt.flink.export.model import DEFAULT_MAX_PARALLELISM
 from spark_ckpt.flink.export.plan import Target, plan_operator
 from spark_ckpt.flink.export.source_operator import Forms
 from spark_ckpt.flink.export.sources import ONLY
+from spark_ckpt.flink.export.struct_types import KeyForm, ValueForm
 from spark_ckpt.location.driver_liveness import check_no_known_driver
 from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.location.find import CheckpointLocation
@@ -116,8 +116,8 @@ def export_savepoint(
 def _target(uid: str | None, operator_id: bytes | str | None, max_parallelism: int) -> Target:
     if (uid is None) == (operator_id is None):
         raise ValueError("give the uid of the operator in the Flink job, or its id, and not both")
-    if not 0 < max_parallelism <= MOST_KEY_GROUPS:
-        raise ValueError(f"a max parallelism of {max_parallelism} is not within 1 to {MOST_KEY_GROUPS}")
+    if not 0 < max_parallelism <= MAX_KEY_GROUPS:
+        raise ValueError(f"a max parallelism of {max_parallelism} is not within 1 to {MAX_KEY_GROUPS}")
     if uid is not None:
         return Target.of_uid(uid, max_parallelism)
     assert operator_id is not None

@@ -30,7 +30,7 @@ from spark_ckpt.flink.streams.types.composites import ListSerializer, MapSeriali
 from spark_ckpt.flink.tables.types import arrow_type
 from spark_ckpt.spark_files.types import Array, Bytes, Decimal, Fixed, Map, SparkType, Struct
 
-MOST_TUPLE_FIELDS = 25
+MAX_TUPLE_FIELDS = 25
 """Fields of Flink's largest tuple (`Tuple25`)."""
 
 _Integers: TypeAlias = NDArray[np.int64]
@@ -84,8 +84,8 @@ def tuple_type(names: tuple[str, ...], parts: tuple[SparkType, ...], remedy: str
     Raises:
         NotForFlinkError: a column has no type in Flink, or there are none or too many.
     """
-    if not 0 < len(parts) <= MOST_TUPLE_FIELDS:
-        raise NotForFlinkError(f"{len(parts)} columns are no tuple of Flink, which has 1 to {MOST_TUPLE_FIELDS} fields")
+    if not 0 < len(parts) <= MAX_TUPLE_FIELDS:
+        raise NotForFlinkError(f"{len(parts)} columns are no tuple of Flink, which has 1 to {MAX_TUPLE_FIELDS} fields")
     fields = [plain_type(part) for part in parts]
     serializer = TupleSerializer.of(*[field.serializer for field in fields])
     kind = arrow_type(serializer).type

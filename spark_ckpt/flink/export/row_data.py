@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.export.parts import (
+from spark_ckpt.flink.export.encoded_columns import (
     NOTHING,
     BadValueError,
     Encoded,
@@ -39,7 +39,7 @@ from spark_ckpt.state.vector_rows import ByteRows
 
 _KIND_BITS = 8
 _LAST_KIND = 3
-_MOST_INLINE = 7
+_MAX_INLINE = 7
 _WORD = 8
 _NUMBERS = {
     "TINYINT": "i1",
@@ -171,13 +171,13 @@ def _text(column: pa.Array, nulls: Mask) -> _Slots:
     """Text and bytes: up to 7 of them lie in the slot."""
     offsets, content = content_of(column)
     lengths = np.diff(offsets)
-    far = lengths > _MOST_INLINE
+    far = lengths > _MAX_INLINE
     slots = np.zeros((len(lengths), _WORD), np.uint8)
-    places = np.arange(_MOST_INLINE)
-    padded = np.concatenate([content, np.zeros(_MOST_INLINE, np.uint8)])
+    places = np.arange(_MAX_INLINE)
+    padded = np.concatenate([content, np.zeros(_MAX_INLINE, np.uint8)])
     inline = padded[offsets[:-1, None] + places]
-    slots[:, :_MOST_INLINE] = np.where(places < lengths[:, None], inline, 0)
-    slots[:, _MOST_INLINE] = 0x80 | np.where(far, 0, lengths)
+    slots[:, :_MAX_INLINE] = np.where(places < lengths[:, None], inline, 0)
+    slots[:, _MAX_INLINE] = 0x80 | np.where(far, 0, lengths)
     words = np.where(far, lengths.astype(np.uint64), slots.view("<u8")[:, 0])
     words[nulls] = 0
     if not far.any():

@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_ckpt.errors import StorageError
+from spark_ckpt.flink.export.encoded_columns import content_of
 from spark_ckpt.flink.export.entries import Entries
-from spark_ckpt.flink.export.parts import content_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 RUN_BYTES = 32 << 20
 """Bytes of entries that are sorted at once."""
 
-MOST_IN_MEMORY = 64 << 20
+MAX_IN_MEMORY = 64 << 20
 """Bytes of sorted runs that stay in memory."""
 
 _PIECE = 4 << 20
 
 
 class SpillFile:
-    """Temporary file of sorted runs that exceed `MOST_IN_MEMORY`. It has no name, so that it is gone with the process,
+    """Temporary file of sorted runs that exceed `MAX_IN_MEMORY`. It has no name, so that it is gone with the process,
     however that ends.
     """
 
     def __init__(self) -> None:
-        self._left = MOST_IN_MEMORY
+        self._left = MAX_IN_MEMORY
         self._file: IO[bytes] | None = None
         self._end = 0
 

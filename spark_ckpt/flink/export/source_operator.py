@@ -10,10 +10,10 @@ import pyarrow as pa
 from spark_ckpt.checkpoint.batch import SPARK_OFFSETS
 from spark_ckpt.flink.export.errors import UnsupportedForFlinkError
 from spark_ckpt.flink.export.flink_type import FlinkType
-from spark_ckpt.flink.export.forms import KeyForm, ValueForm, key_type, value_type
 from spark_ckpt.flink.export.planned_state import Read, typed
 from spark_ckpt.flink.export.row_data_types import row_data_type
 from spark_ckpt.flink.export.source_rows import SourceRows, source_rows
+from spark_ckpt.flink.export.struct_types import KeyForm, ValueForm, key_type, value_type
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.catalog import StateCatalog, Store

@@ -6,7 +6,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.export.parts import Encoded, Fixed, Lengths, fixed, joined, of_buffers, refuse, refuse_nulls
+from spark_ckpt.flink.export.encoded_columns import (
+    Encoded,
+    Fixed,
+    Lengths,
+    fixed,
+    joined,
+    of_buffers,
+    refuse,
+    refuse_nulls,
+)
 from spark_ckpt.flink.streams.types.binary_row import is_compact_decimal, is_compact_timestamp
 
 DECIMAL_BYTES = 16

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.export.parts import (
+from spark_ckpt.flink.export.encoded_columns import (
     Encoded,
     Hashes,
     Lengths,
@@ -23,8 +23,8 @@ from spark_ckpt.flink.export.parts import (
 Units: TypeAlias = NDArray[np.uint16] | NDArray[np.uint8]
 """UTF-16 code units, of ASCII in bytes."""
 
-_MOST_SHORT = 127
-_LONGEST_VARINT = 5
+_MAX_SHORT = 127
+_MAX_VARINT = 5
 
 
 def strings(array: pa.Array) -> Encoded:
@@ -46,7 +46,7 @@ def strings(array: pa.Array) -> Encoded:
 
 
 def _heads(numbers: Lengths) -> Part:
-    if not numbers.size or int(numbers.max()) <= _MOST_SHORT:
+    if not numbers.size or int(numbers.max()) <= _MAX_SHORT:
         return fixed(numbers, "u1")
     sizes, encoded = _varints(numbers.astype(np.uint64))
     offsets = np.zeros(numbers.size + 1, np.int64)
@@ -66,12 +66,12 @@ def _utf_16(offsets: Lengths, content: NDArray[np.uint8]) -> tuple[Lengths, Unit
 def _varints(numbers: NDArray[np.uint64]) -> tuple[Lengths, NDArray[np.uint8]]:
     """Bytes of each number, and all bytes: 7 bits a byte, lowest first."""
     sizes = np.ones(numbers.size, np.int64)
-    for longer in range(1, _LONGEST_VARINT):
+    for longer in range(1, _MAX_VARINT):
         sizes += numbers >= 1 << 7 * longer
     ends = np.cumsum(sizes)
     starts = ends - sizes
     encoded = np.zeros(int(ends[-1]) if ends.size else 0, np.uint8)
-    for place in range(_LONGEST_VARINT):
+    for place in range(_MAX_VARINT):
         which = np.flatnonzero(sizes > place)
         if not which.size:
             break

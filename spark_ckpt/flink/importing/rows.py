@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spark_ckpt.flink.importing.column_conversion import Fit, UnfitValueError, fit_rows
 from spark_ckpt.flink.importing.errors import FlinkImportRowError, FlinkTypeError
-from spark_ckpt.flink.importing.fitting import Fit, UnfitValueError, fit_rows
 from spark_ckpt.flink.importing.mapping import Pair
 from spark_ckpt.flink.importing.targets import TargetKind
 from spark_ckpt.spark_files.schemas import FamilySchema
@@ -20,7 +20,7 @@ from spark_ckpt.state.rows import Rows
 from spark_ckpt.state.unsafe_row import decode_rows, struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
 
-_MOST_KEY_CHARACTERS = 200
+_MAX_KEY_CHARACTERS = 200
 
 _VALUE_COLUMNS = {
     TargetKind.VALUE: "value",
@@ -156,8 +156,8 @@ class RowEncoder:
             return fit.convert(batch.column(column))
         except UnfitValueError as e:
             key = str(batch.column("key")[e.index].as_py())
-            if len(key) > _MOST_KEY_CHARACTERS:
-                key = f"{key[:_MOST_KEY_CHARACTERS]}..."
+            if len(key) > _MAX_KEY_CHARACTERS:
+                key = f"{key[:_MAX_KEY_CHARACTERS]}..."
             raise FlinkImportRowError(self.pair.state.name, e.column, key, e.reason) from None
 
     def _rows(

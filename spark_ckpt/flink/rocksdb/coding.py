@@ -10,7 +10,7 @@ from spark_ckpt.flink.rocksdb.errors import RocksDbFormatError
 INTERNAL_BYTES = 8
 """Bytes behind the user's key in an internal key: sequence number and value type."""
 
-_LONGEST_VARINT = 10
+_MAX_VARINT = 10
 
 
 class Decoder:
@@ -52,7 +52,7 @@ class Decoder:
 
     def varint(self, field: str) -> int:
         """An unsigned integer of up to 64 bits: 7 bits a byte, lowest first."""
-        content, position, end = self.content, self.position, min(self.end, self.position + _LONGEST_VARINT)
+        content, position, end = self.content, self.position, min(self.end, self.position + _MAX_VARINT)
         value = shift = 0
         byte = 0x80
         while position < end and byte >= 0x80:

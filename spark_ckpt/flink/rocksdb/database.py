@@ -13,7 +13,7 @@ from spark_ckpt.flink.rocksdb.table import Entry, Table
 CURRENT = "CURRENT"
 """Name of the file that names the live MANIFEST."""
 
-_LONGEST_NAME = 255
+_MAX_NAME = 255
 
 
 class Database:
@@ -86,7 +86,7 @@ def _manifest_of(files: Mapping[str, RandomAccess], current: str) -> RandomAcces
     pointer = files.get(CURRENT)
     if pointer is None:
         raise RocksDbFormatError(current, 0, "CURRENT", "the file that names the MANIFEST is missing")
-    content = pointer.read(0, min(pointer.size, _LONGEST_NAME + 1))
+    content = pointer.read(0, min(pointer.size, _MAX_NAME + 1))
     name = content.decode(errors="replace").rstrip("\n")
     if not name.startswith("MANIFEST-") or (manifest := files.get(name)) is None:
         raise RocksDbFormatError(pointer.name, 0, "CURRENT", f"'{name}' is not among the files")

@@ -31,7 +31,7 @@ END_OF_KEY_GROUP = 0xFFFF
 _LAST_OF_STATE = 0x80
 _MARK = bytes([_LAST_OF_STATE])
 _DELIMITER = ord(",")
-_MOST_KEY_GROUPS_OF_ONE_BYTE = 128
+_MAX_KEY_GROUPS_OF_ONE_BYTE = 128
 
 
 def read_full_entries(
@@ -150,7 +150,7 @@ def key_group_of_row(key: bytes, max_parallelism: int) -> int:
 
 def prefix_bytes(max_parallelism: int) -> int:
     """Bytes of the key group before each key."""
-    return 1 if max_parallelism <= _MOST_KEY_GROUPS_OF_ONE_BYTE else 2
+    return 1 if max_parallelism <= _MAX_KEY_GROUPS_OF_ONE_BYTE else 2
 
 
 def _with_length(content: bytes) -> bytes:

@@ -14,7 +14,7 @@ from enum import Enum
 from functools import lru_cache
 
 from spark_ckpt.flink.streams.errors import UnknownSerializerError, UnsupportedStateKindError
-from spark_ckpt.flink.streams.recovery import MOST_UNKNOWN, GuidedInput, HeaderSearch
+from spark_ckpt.flink.streams.recovery import MAX_UNKNOWN, GuidedInput, HeaderSearch
 from spark_ckpt.flink.streams.serializers import read_serializer
 from spark_ckpt.flink.streams.stream_input import StreamInput
 from spark_ckpt.flink.streams.types.base import Serializer
@@ -22,9 +22,9 @@ from spark_ckpt.flink.streams.values import read_i16
 
 _KEYED_VERSION = 6
 _OPERATOR_VERSION, _OPERATOR_VERSION_WITHOUT_COMPRESSION = 6, 5
-_LEAST_OPTION = 2 + 2
-_LEAST_SERIALIZER = 2 + 4 + 2 + 4
-_MOST_RECOVERED = 1 << 20
+_MIN_OPTION = 2 + 2
+_MIN_SERIALIZER = 2 + 4 + 2 + 4
+_MAX_RECOVERED = 1 << 20
 """Largest header that is searched for the ends of unknown snapshots."""
 
 NAMESPACE_SERIALIZER, KEY_SERIALIZER, VALUE_SERIALIZER = "NAMESPACE_SERIALIZER", "KEY_SERIALIZER", "VALUE_SERIALIZER"
@@ -165,7 +165,7 @@ def _read_keyed_header(data: StreamInput) -> KeyedHeader:
         count = _count_of_states(data, "states")
         _read_states(data, "states", count, _KEYED, states)
     except UnknownSerializerError as unknown:
-        if data.position - start + data.remaining > _MOST_RECOVERED:
+        if data.position - start + data.remaining > _MAX_RECOVERED:
             return KeyedHeader(compressed, key_serializer, tuple(states), unknown, is_complete=False, count=count)
         data.skip_to_end("states")
         if (found := _recovered(data.since(start))) is None:
@@ -189,7 +189,7 @@ def _recovered(content: bytes) -> tuple[Serializer, tuple[StateMetaInfoSnapshot,
     if one_by_one is not None and len({state.name for state in one_by_one[1]}) == len(one_by_one[1]):
         return one_by_one[0], tuple(one_by_one[1])
     search = HeaderSearch(content, "header")
-    for most in range(1, MOST_UNKNOWN + 1):
+    for most in range(1, MAX_UNKNOWN + 1):
         for (serializer, count), position, left in search.possibilities(key, 0, most):
             states = search.sequence([_read_keyed_state] * count, position, left)
             if states is not None and len({state.name for state in states}) == max(0, count):
@@ -274,9 +274,9 @@ def _read_state(data: StreamInput) -> StateMetaInfoSnapshot:
         raise UnsupportedStateKindError(data.path, at, data.where("kind"), name)
     if ordinal not in _KINDS:
         data.fail("kind", f"unknown kind {ordinal}", at)
-    options = {data.utf("options"): data.utf("options") for _ in range(data.count("options", _LEAST_OPTION))}
+    options = {data.utf("options"): data.utf("options") for _ in range(data.count("options", _MIN_OPTION))}
     serializers = {}
-    for _ in range(data.count("serializers", _LEAST_SERIALIZER)):
+    for _ in range(data.count("serializers", _MIN_SERIALIZER)):
         key = data.utf("serializers")
         serializers[key] = read_serializer(data, f"serializers[{key}]")
     return StateMetaInfoSnapshot(name, _KINDS[ordinal], options, serializers)

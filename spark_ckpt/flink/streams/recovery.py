@@ -28,14 +28,14 @@ _First = TypeVar("_First")
 _Item = TypeVar("_Item")
 
 _VERSION_BYTES = 4
-_MOST_ATTEMPTS = 20_000
-_MOST_READ = 8_000_000
+_MAX_ATTEMPTS = 20_000
+_MAX_READ = 8_000_000
 """Bytes that all attempts together may read."""
-MOST_UNKNOWN = 8
+MAX_UNKNOWN = 8
 """Most unknown snapshots of a state, or of a header that is searched at once, that are searched for."""
 
-_LONGEST_NAME = 1024
-_MOST_STATES = 4096
+_MAX_NAME = 1024
+_MAX_STATES = 4096
 _PRINTABLE = ord(" ")
 _STATE = re.compile(
     # After the name: kind and options of a state, or kind and serializer of a queue, which has no options.
@@ -106,7 +106,7 @@ class HeaderSearch:
         self._path = path
         self._attempts = 0
         self._read = 0
-        states = islice(_STATE.finditer(content), _MOST_STATES)
+        states = islice(_STATE.finditer(content), _MAX_STATES)
         self._states = frozenset(at for found in states for at in self._names_before(found.start()))
         serializers = [found.start() for found in _SERIALIZER.finditer(content)]
         self._bounds = sorted({*self._states, *serializers, len(content)})
@@ -145,7 +145,7 @@ class HeaderSearch:
     ) -> tuple[_Item, int] | None:
         """Item of a reader that ends at one of some places, and this place."""
         self._attempts = self._read = 0
-        for most in range(MOST_UNKNOWN + 1):
+        for most in range(MAX_UNKNOWN + 1):
             for item, end, _ in self._possibilities(reader, position, [], most, is_bounded=True):
                 if end in ends:
                     return item, end
@@ -153,7 +153,7 @@ class HeaderSearch:
 
     def _names_before(self, at: int) -> Iterator[int]:
         """Places where a name can begin that ends at a place."""
-        for length in range(min(_LONGEST_NAME, at - 2) + 1):
+        for length in range(min(_MAX_NAME, at - 2) + 1):
             start = at - length - 2
             if start >= 0 and int.from_bytes(self._content[start : start + 2], "big") == length:
                 yield start
@@ -211,7 +211,7 @@ class HeaderSearch:
             yield from self._possibilities(reader, position, [*ends, end], left, is_bounded=is_bounded)
 
     def _is_spent(self) -> bool:
-        return self._attempts > _MOST_ATTEMPTS or self._read > _MOST_READ
+        return self._attempts > _MAX_ATTEMPTS or self._read > _MAX_READ
 
     def _candidates(self, position: int, is_bounded: bool) -> Sequence[int]:
         """Possible ends of a snapshot.
@@ -242,6 +242,6 @@ class HeaderSearch:
 
 def _is_class(content: bytes, start: int, end: int) -> bool:
     """True if a name is that of a class, with a version of a snapshot behind it."""
-    if end - start > _LONGEST_NAME or _CLASS.fullmatch(content, start + 2, end) is None:
+    if end - start > _MAX_NAME or _CLASS.fullmatch(content, start + 2, end) is None:
         return False
     return 0 < int.from_bytes(content[end : end + _VERSION_BYTES], "big") <= _LAST_VERSION

@@ -42,7 +42,7 @@ from spark_ckpt.metadata.data_output import DataOutput
 
 _SERIALIZER_VERSION = 2
 _SIMPLE_VERSION_WITH_NAME = 2
-_LEAST_SNAPSHOT = 2 + 4
+_MIN_SNAPSHOT = 2 + 4
 
 _SIMPLE: dict[str, SimpleSerializer] = {
     serializer.class_name: serializer
@@ -144,7 +144,7 @@ class _Nested:
     def __call__(self, data: DataInput) -> tuple[Serializer, ...]:
         expect(data, "nested_magic_number", NESTED_MAGIC)
         expect(data, "nested_version", NESTED_VERSION)
-        return tuple([_read_snapshot(data) for _ in data.each("nested", _LEAST_SNAPSHOT)])
+        return tuple([_read_snapshot(data) for _ in data.each("nested", _MIN_SNAPSHOT)])
 
     def framed(self, data: DataInput, field: str) -> Serializer:
         at = data.position

@@ -21,7 +21,7 @@ from spark_ckpt.flink.streams.stream_input import StreamInput
 
 _COMPRESSED, _UNCOMPRESSED, _IDENTIFIER = 0x00, 0x01, 0xFF
 _STREAM_NAME = b"sNaPpY"
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 
 
 class SnappyInput(StreamInput):
@@ -79,8 +79,8 @@ def _decompressed(data: StreamInput, block: bytes, at: int) -> bytes:
         shift += 7
         if byte < 0x80:
             break
-    if not 0 < size <= _MOST_BYTES:
-        data.fail("chunk", f"a chunk of {size} bytes; the maximum is {_MOST_BYTES}", at)
+    if not 0 < size <= _MAX_BYTES:
+        data.fail("chunk", f"a chunk of {size} bytes; the maximum is {_MAX_BYTES}", at)
     try:
         return bytes(pa.decompress(block, decompressed_size=size, codec="snappy", asbytes=True))
     except (OSError, ValueError) as e:

@@ -20,7 +20,7 @@ from spark_ckpt.state.errors import StateNotFoundError, UnsupportedFlinkStateErr
 
 _log = logging.getLogger(__name__)
 
-_MOST_OPEN = 16
+_MAX_OPEN = 16
 """Sources that stay open between the reading of their headers and of their rows."""
 
 _RAW = "raw keyed state, such as timers of a job with timers on the heap beside RocksDB"
@@ -262,7 +262,7 @@ class FlinkCatalog:
             source = open_source(place.handle, self.files, place.operator.max_parallelism)
             self._headers[place.key] = known = (source.header, source.is_heap)
             self._open[place.key] = source
-            if len(self._open) > _MOST_OPEN:
+            if len(self._open) > _MAX_OPEN:
                 self._open.popitem(last=True)[1].close()
         return known
 

@@ -16,9 +16,9 @@ from spark_ckpt.state.vector_rows import ByteRows, Column, NotPlainError, Positi
 
 _U32 = 0xFFFFFFFF
 _NANOS = 1_000_000
-_MOST_MICROSECOND_DIGITS = 6
-_MOST_INLINE = 7
-_MOST_HASHED_BYTES = 4096
+_MAX_MICROSECOND_DIGITS = 6
+_MAX_INLINE = 7
+_MAX_HASHED_BYTES = 4096
 _VARIABLE = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _KIND_BITS = 8
 _NUMBERS = {
@@ -67,7 +67,7 @@ def row_data_reader(serializer: RowDataSerializer) -> Callable[[ByteRows], Colum
                     raise NotPlainError
             arrays.append(field(rows, starts, lengths, slots, nulls))
         # Only keys need hashes, and long keys are read one by one.
-        is_short = int(lengths.max(initial=0)) <= _MOST_HASHED_BYTES
+        is_short = int(lengths.max(initial=0)) <= _MAX_HASHED_BYTES
         hashes = hashes_of_rows(rows, starts, lengths) if is_short else None
         return Column(pa.StructArray.from_arrays(arrays, fields=fields), hashes)
 
@@ -86,7 +86,7 @@ def _field(kind: LogicalType, arrow: pa.DataType) -> _ReadField | None:
         return lambda rows, starts, lengths, slots, nulls: _variable(rows, starts, lengths, slots, nulls, arrow)
     if root == "DECIMAL" and is_compact_decimal(kind.parameters[0]):
         return lambda rows, starts, lengths, slots, nulls: _decimal(rows, slots, nulls, arrow)
-    if root.startswith("TIMESTAMP") and kind.parameters[0] <= _MOST_MICROSECOND_DIGITS:
+    if root.startswith("TIMESTAMP") and kind.parameters[0] <= _MAX_MICROSECOND_DIGITS:
         is_compact = is_compact_timestamp(kind.parameters[0])
         return lambda rows, starts, lengths, slots, nulls: _timestamp(
             rows, starts, lengths, slots, nulls, arrow, is_compact=is_compact
@@ -114,7 +114,7 @@ def _variable(
     far, size = (content >> np.uint64(32)).astype(np.int64), (content & np.uint64(_U32)).astype(np.int64)
     sizes = np.where(nulls, 0, np.where(is_inline, inline, size))
     places = np.where(is_inline, slots, starts + far)
-    is_outside = np.where(is_inline, inline > _MOST_INLINE, far + size > lengths)
+    is_outside = np.where(is_inline, inline > _MAX_INLINE, far + size > lengths)
     if (is_outside & ~nulls).any():
         raise NotPlainError
     offsets, found = rows.ragged_at(np.where(nulls, starts, places), sizes)

@@ -63,7 +63,7 @@ class ArrowType(NamedTuple):
 
 
 _MILLIS = pa.timestamp("ms", tz="UTC")
-_MOST_MICROSECOND_DIGITS = 6
+_MAX_MICROSECOND_DIGITS = 6
 
 
 def _fields(**types: pa.DataType) -> ArrowType:
@@ -159,7 +159,7 @@ _AVRO_LOGICAL = {
     ("long", "local-timestamp-millis"): pa.timestamp("ms"),
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
 }
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 _TRANSPARENT = (NullableSerializer, ExternalSerializer, RawValueSerializer, MapViewSerializer, ListViewSerializer)
 """Serializers whose values are those of their part."""
 
@@ -247,7 +247,7 @@ def _avro_type(kind: AvroType) -> ArrowType:
     if (
         name == "decimal"
         and kind.kind in ("bytes", "fixed")
-        and 0 < precision <= _MOST_DIGITS
+        and 0 < precision <= _MAX_DIGITS
         and 0 <= scale <= precision
     ):
         return ArrowType(
@@ -311,7 +311,7 @@ def _sql_type(logical_type: LogicalType) -> ArrowType:
 
 
 def _timestamp(precision: int, zone: str | None) -> ArrowType:
-    if precision > _MOST_MICROSECOND_DIGITS:
+    if precision > _MAX_MICROSECOND_DIGITS:
         # Nanoseconds since 1970 in 64 bits end in 2262.
         return _TIMESTAMP
     return ArrowType(pa.timestamp("us", tz=zone), _micros)

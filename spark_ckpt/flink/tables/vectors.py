@@ -26,9 +26,9 @@ from spark_ckpt.flink.tables.row_vectors import row_data_reader
 from spark_ckpt.flink.tables.types import arrow_type
 from spark_ckpt.state.vector_rows import ByteRows, Column, NotPlainError, Positions
 
-_MOST_SHORT = 127
+_MAX_SHORT = 127
 _DELIMITER = ord(",")
-_MOST_ELEMENTS = 256
+_MAX_ELEMENTS = 256
 """Elements of a list that are read for all lists at once."""
 
 _NUMBERS = {
@@ -66,7 +66,7 @@ def _void(rows: ByteRows) -> Column:
 def _string(rows: ByteRows) -> Column:
     heads = rows.numbers("u1").astype(np.int64)
     # 0 stands for null, and longer ones have longer heads.
-    if heads.size and not 1 <= int(heads.min()) <= int(heads.max()) <= _MOST_SHORT:
+    if heads.size and not 1 <= int(heads.min()) <= int(heads.max()) <= _MAX_SHORT:
         raise NotPlainError
     offsets, content = rows.ragged(heads - 1)
     if content.size and int(content.max()) >= 0x80:
@@ -78,8 +78,8 @@ def _string(rows: ByteRows) -> Column:
 def _hashes_of_strings(offsets: NDArray[np.int32], content: NDArray[np.uint8]) -> NDArray[np.uint32]:
     """`String.hashCode` of ASCII."""
     lengths = np.diff(offsets)
-    powers = np.ones(_MOST_SHORT + 1, np.uint32)
-    np.multiply.accumulate(np.full(_MOST_SHORT, 31, np.uint32), out=powers[1:])
+    powers = np.ones(_MAX_SHORT + 1, np.uint32)
+    np.multiply.accumulate(np.full(_MAX_SHORT, 31, np.uint32), out=powers[1:])
     behind = np.repeat(offsets[1:], lengths) - 1 - np.arange(content.size, dtype=np.int32)
     sums = np.zeros(content.size + 1, np.uint32)
     np.cumsum(content.astype(np.uint32) * powers[behind], out=sums[1:], dtype=np.uint32)
@@ -314,7 +314,7 @@ def _elements(rows: ByteRows, read: _Read) -> tuple[pa.Array, Positions]:
     which = np.arange(rows.ends.size)
     while (active := np.flatnonzero(rows.at < rows.ends)).size:
         rows, which = rows.some(active), which[active]
-        if (found and (rows.numbers("u1") != _DELIMITER).any()) or len(found) > _MOST_ELEMENTS:
+        if (found and (rows.numbers("u1") != _DELIMITER).any()) or len(found) > _MAX_ELEMENTS:
             raise NotPlainError
         found.append(read(rows).array)
         owners.append(which)

@@ -27,7 +27,7 @@ EXCLUSIVE_CREATE = "exclusive create"
 
 _SKEW_MS = 5_000
 """Difference of clocks from which a warning is due. Object stores tell times in whole seconds."""
-_LEAST_FREE = 1 << 30
+_MIN_FREE = 1 << 30
 _ZOOKEEPER = "zookeeper"
 _NOT_TESTED = "not tested: pass --probe, which writes and deletes small files"
 _CONTENDERS, _ROUNDS = 8, 3
@@ -142,7 +142,7 @@ def check_free_space(evidence: Evidence) -> Iterator[Finding]:
     if free is None:
         yield Finding(FREE_SPACE, Status.UNKNOWN, "this storage does not tell", data={"bytes": None})
         return
-    needed = max(_LEAST_FREE, 0 if evidence.newest is None else evidence.newest.state_bytes)
+    needed = max(_MIN_FREE, 0 if evidence.newest is None else evidence.newest.state_bytes)
     if free < needed:
         yield Finding(
             FREE_SPACE,

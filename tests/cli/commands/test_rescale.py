@@ -79,7 +79,7 @@ def test_what_cannot_be_done_has_a_status_of_its_own(tmp_path: Path) -> None:
 
 def test_a_number_that_readers_would_refuse_is_refused_with_numbers_that_work(tmp_path: Path) -> None:
     StoppedQuery(tmp_path)
-    with patch.object(packing, "MOST_BYTES", 16 << 10):
+    with patch.object(packing, "MAX_BYTES", 16 << 10):
         refused = run("rescale", tmp_path, "--partitions", 63, "--dry-run")
         assert (refused.status, refused.stdout) == (5, "")
         assert "work are 62 or 64" in " ".join(refused.stderr.split())

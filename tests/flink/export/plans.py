@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spark_ckpt.flink.export.forms import KeyForm, ValueForm
 from spark_ckpt.flink.export.model import StateKind
 from spark_ckpt.flink.export.plan import Plan, Target, plan_operator
 from spark_ckpt.flink.export.planned_state import PlannedState
 from spark_ckpt.flink.export.source_operator import Forms
+from spark_ckpt.flink.export.struct_types import KeyForm, ValueForm
 from spark_ckpt.flink.tables.types import arrow_type
 from spark_ckpt.state.catalog import open_state
 from tests.support.state_location import StateLocation

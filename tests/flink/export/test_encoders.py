@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark_ckpt.flink.export.encoded_columns import BadValueError, Encoded, joined, ragged
 from spark_ckpt.flink.export.encoders import encoder_of
-from spark_ckpt.flink.export.parts import BadValueError, Encoded, joined, ragged
 from spark_ckpt.flink.streams import Value
 from spark_ckpt.flink.streams.types.base import Serializer
 from spark_ckpt.flink.streams.types.binary_row import encode

@@ -58,7 +58,7 @@ def test_jobs_count_on(tmp_path: Path, line: str, max_parallelism: int) -> None:
 def test_runs_from_the_temporary_file_are_read(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Key groups of many sorted runs, most of which exceeded memory."""
     monkeypatch.setattr(runs, "RUN_BYTES", 1 << 18)
-    monkeypatch.setattr(runs, "MOST_IN_MEMORY", 1 << 20)
+    monkeypatch.setattr(runs, "MAX_IN_MEMORY", 1 << 20)
     keys, numbers = [f"key-{number}" for number in range(100_000)], np.arange(100_000)
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from spark_ckpt.flink.export.flink_type import FlinkType
-from spark_ckpt.flink.export.forms import KeyForm, ValueForm, key_type, value_type
 from spark_ckpt.flink.export.planned_state import list_state, map_state, value_state
+from spark_ckpt.flink.export.struct_types import KeyForm, ValueForm, key_type, value_type
 from spark_ckpt.flink.streams import Serializer
 from spark_ckpt.flink.streams.types.base import write_snapshot
 from spark_ckpt.metadata.data_output import DataOutput

@@ -8,12 +8,12 @@ import pytest
 
 from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.flink.export.export_savepoint import export_plan
-from spark_ckpt.flink.export.forms import KeyForm
 from spark_ckpt.flink.export.kafka import kafka_source, starting_offsets
 from spark_ckpt.flink.export.operator_id import operator_id_of
 from spark_ckpt.flink.export.plan import Plan, Target, plan_operator
 from spark_ckpt.flink.export.source_operator import Forms
 from spark_ckpt.flink.export.sources import ONLY, OPAQUE_STATE
+from spark_ckpt.flink.export.struct_types import KeyForm
 from spark_ckpt.metadata import OperatorStreamStateHandle, load
 from spark_ckpt.metadata.handles import ByteStreamStateHandle
 from spark_ckpt.spark_files.source_positions import KafkaPosition

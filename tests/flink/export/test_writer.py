@@ -167,7 +167,7 @@ def test_rows_that_exceed_memory_lie_in_a_file_without_a_name(tmp_path: Path, mo
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))
     monkeypatch.setattr(runs, "RUN_BYTES", 2000)
-    monkeypatch.setattr(runs, "MOST_IN_MEMORY", 5000)
+    monkeypatch.setattr(runs, "MAX_IN_MEMORY", 5000)
     spilled = []
     close = runs.SpillFile.__exit__
 
@@ -415,7 +415,7 @@ def test_key_groups_of_subtasks_are_contiguous(max_parallelism: int) -> None:
 
 
 def test_a_batch_of_many_rows_is_encoded_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(entries, "MOST_ROWS", 7)
+    monkeypatch.setattr(entries, "MAX_ROWS", 7)
     operator = FlinkOperator.of_uid("counts", STRING, STATES)
     batches = rows(KEYS, STRING)
     write_savepoint(LocalStorage(tmp_path), [(operator, {name: iter([batch]) for name, batch in batches.items()})])

@@ -17,7 +17,7 @@ from tests.flink.rocksdb.judge import Rows, Written, files_of, read
 Databases = dict[Written, tuple[Path, Rows]]
 TYPED = (RocksDbFormatError, UnsupportedRocksDbError, MissingTableError)
 FLIPS = 150
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 
 CHECKED = [written for written in ALL if written.checksum != "kNoChecksum"]
 
@@ -85,7 +85,7 @@ def test_noise_takes_little_memory(databases: Databases, rng: random.Random) -> 
             for _ in range(rng.randrange(1, 8)):
                 content[rng.randrange(len(content))] = rng.randrange(256)
             errors += isinstance(outcome(files, name, bytes(content)), str)
-        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
+        assert tracemalloc.get_traced_memory()[1] < MAX_BYTES
     finally:
         tracemalloc.stop()
     assert errors

@@ -14,7 +14,7 @@ from spark_ckpt.flink.tables.find import find_flink_state
 from spark_ckpt.flink.tables.read import FlinkScan
 from tests.flink.streams.corpus import BACKENDS, JOBS
 
-_MOST_ROWS = 50
+_MAX_ROWS = 50
 _NUMBERS = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", bytes(4), b"\x80\0\0\0")
 VECTORS = [vector.directory for vector in (*JOBS, *BACKENDS)]
 
@@ -60,7 +60,7 @@ def read(place: Path) -> bool:
             for state in () if catalog is None else catalog.states():
                 assert catalog is not None
                 for batch in FlinkScan(catalog, state).batches():
-                    for _ in rows_json(batch.slice(0, _MOST_ROWS)):
+                    for _ in rows_json(batch.slice(0, _MAX_ROWS)):
                         pass
     except SparkCkptError:
         return False

@@ -53,7 +53,7 @@ _LEAVES = (
     primitives.BYTES,
     text.STRING,
 )
-_LEAST_COLUMNS, _MOST_COLUMNS = 5, 69
+_MIN_COLUMNS, _MAX_COLUMNS = 5, 69
 
 
 class RandomSavepoint(NamedTuple):
@@ -119,7 +119,7 @@ class SavepointMaker:
         if chance < 0.5:
             return TupleSerializer.of(*[rng.choice(_LEAVES) for _ in range(rng.randrange(1, 4))])
         if chance < 0.85:
-            most = _MOST_COLUMNS if rng.random() < 0.1 else _LEAST_COLUMNS
+            most = _MAX_COLUMNS if rng.random() < 0.1 else _MIN_COLUMNS
             return RowDataSerializer(tuple(rng.choice(_TYPES) for _ in range(rng.randrange(1, most + 1))))
         if chance < 0.9:
             return NullableSerializer((rng.choice(_LEAVES),))

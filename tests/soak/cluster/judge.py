@@ -25,7 +25,7 @@ HEAP_SLACK = 48 << 20
 HEAP_SECONDS = 120.0
 """Time in which background work ends and Spark's maintenance unloads stores. The heap fits at some point in it."""
 
-MOST_FILES = 100
+MAX_FILES = 100
 """Files below `ckpt` beside those of the newest checkpoint: records, `_metadata`, and what is to be deleted."""
 
 MERGED_FACTOR = 16
@@ -100,5 +100,5 @@ def judge_files(location: Path, max_deltas: int) -> Iterator[str]:
         yield f"a chain of {longest} segments"
     named = {entry.path for entry in all_entries(table) if entry.path}
     there = sum(len(names) for _, _, names in os.walk(location / "ckpt"))
-    if there > MOST_FILES + 4 * len(named):
+    if there > MAX_FILES + 4 * len(named):
         yield f"{there} files below ckpt, {len(named)} of them of the newest checkpoint"

@@ -27,7 +27,7 @@ from tests.support.waiting import eventually
 PATIENCE = 900.0
 """Timeout in seconds that only a hang exceeds."""
 
-MOST_WORKERS = 3
+MAX_WORKERS = 3
 
 UNLOAD_SECONDS = 10.0
 """Time in which executors without work unload their stores: some intervals of Spark's maintenance."""
@@ -153,7 +153,7 @@ class ClusterSoak:
         yield "stop of all queries amid background work", self._restart_all
         yield "stop of one query amid background work", self._restart_one
         yield "kill of an executor", self._kill_executor
-        if len(self._cluster.workers) < MOST_WORKERS:
+        if len(self._cluster.workers) < MAX_WORKERS:
             yield "one more worker", self._add_worker
 
     def _restart_all(self) -> None:

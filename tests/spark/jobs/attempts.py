@@ -71,7 +71,7 @@ CONF = {
 }
 
 
-_LONGEST_REASON = 2000
+_MAX_REASON = 2000
 """Maximum length in characters; the rest is stack traces and figures."""
 
 
@@ -97,7 +97,7 @@ class TaskEnds:
             "id": info.taskId(),
             "speculative": info.speculative(),
             "executor": info.executorId(),
-            "reason": event.reason().toString()[:_LONGEST_REASON],
+            "reason": event.reason().toString()[:_MAX_REASON],
         }
         with self._file.open("a") as out:
             out.write(json.dumps(line) + "\n")

@@ -31,7 +31,7 @@ FAILURES = "failures"
 PARTITIONS = 2
 """Partitions of the topics and of the state."""
 
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 
 _ERROR = re.compile(r"\[([A-Z]\w+Error)\]")
 
@@ -119,7 +119,7 @@ def run_in_real_time(spark: SparkSession, options: argparse.Namespace, names: li
     while not (options.folder / FINISH).exists():
         for name, query in queries.items():
             if not query.isActive and (error := query.exception()) is not None:
-                if failed(options.folder / name, error) > MOST_FAILURES:
+                if failed(options.folder / name, error) > MAX_FAILURES:
                     raise error
                 queries[name] = start(spark, options, name, real_time=True)
         time.sleep(0.1)

@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_ckpt.flink.export.forms import KeyForm
 from spark_ckpt.flink.export.planned_state import Parts, PlannedState, typed, value_state
 from spark_ckpt.flink.export.row_data_types import row_data_type
 from spark_ckpt.flink.export.source_operator import SourceOperator
+from spark_ckpt.flink.export.struct_types import KeyForm
 from spark_ckpt.spark_files.schemas import FamilySchema
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.unsafe_row import struct_array

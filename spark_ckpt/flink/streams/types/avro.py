@@ -34,8 +34,8 @@ _PRIMITIVES: dict[str, _Read] = {
     "bytes": DataInput.byte_array,
     "string": read_utf8,
 }
-_MOST_DEPTH = 32
-_MOST_TYPES = 10_000
+_MAX_DEPTH = 32
+_MAX_TYPES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ def _read(kind: AvroType, data: DataInput, field: str) -> Value:
 
 
 def _parsed(schema: Any, namespace: str, named: dict[str, AvroType], within: tuple[str, ...]) -> AvroType:
-    if len(within) > _MOST_DEPTH:
-        raise _SchemaError(f"it nests deeper than {_MOST_DEPTH} levels")
+    if len(within) > _MAX_DEPTH:
+        raise _SchemaError(f"it nests deeper than {_MAX_DEPTH} levels")
     if isinstance(schema, list):
         branches = _counted(
             "union", parts=tuple([_parsed(branch, namespace, named, (*within, "")) for branch in schema])
@@ -228,8 +228,8 @@ def _parsed(schema: Any, namespace: str, named: dict[str, AvroType], within: tup
 def _counted(kind: str, name: str = "", parts: tuple[AvroType, ...] = (), names: tuple[str, ...] = ()) -> AvroType:
     """A type with parts."""
     types = 1 + sum(part.types for part in parts)
-    if types > _MOST_TYPES:
-        raise _SchemaError(f"more than {_MOST_TYPES:,} types, with each name as often as it is used")
+    if types > _MAX_TYPES:
+        raise _SchemaError(f"more than {_MAX_TYPES:,} types, with each name as often as it is used")
     return AvroType(kind, name, parts, names, types=types)
 
 

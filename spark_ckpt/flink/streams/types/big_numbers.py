@@ -18,7 +18,7 @@ from spark_ckpt.metadata.data_output import DataOutput
 _BY_CODE = {0: None, 1: 0, 2: 1, 3: 10}
 _CODES = {number: code for code, number in _BY_CODE.items()}
 _OFFSET = 4
-_MOST_BYTES = 1024
+_MAX_BYTES = 1024
 """Above, Python refuses to print an integer, and the decimal takes quadratic time."""
 _U32 = 0xFFFFFFFF
 
@@ -28,8 +28,8 @@ def _read_integer(data: DataInput, field: str) -> int | None:
     code = data.i32(field)
     if code in _BY_CODE:
         return _BY_CODE[code]
-    if not 0 < code - _OFFSET <= _MOST_BYTES:
-        data.fail(field, f"an integer of {code - _OFFSET} bytes; 1 to {_MOST_BYTES} are supported", at)
+    if not 0 < code - _OFFSET <= _MAX_BYTES:
+        data.fail(field, f"an integer of {code - _OFFSET} bytes; 1 to {_MAX_BYTES} are supported", at)
     return int.from_bytes(data.raw(code - _OFFSET, field), "big", signed=True)
 
 

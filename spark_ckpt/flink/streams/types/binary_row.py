@@ -29,11 +29,11 @@ from spark_ckpt.metadata.data_output import DataOutput
 
 _U32 = 0xFFFFFFFF
 _KIND_BITS = 8
-_MOST_INLINE = 7
+_MAX_INLINE = 7
 _INLINE = 0x80
 _NANOS = 1_000_000
-_MOST_COMPACT_DIGITS, _DECIMAL_BYTES = 18, 16
-_MOST_COMPACT_PRECISION = 3
+_MAX_COMPACT_DIGITS, _DECIMAL_BYTES = 18, 16
+_MAX_COMPACT_PRECISION = 3
 _SLOT, _LONG = struct.Struct("<Q"), struct.Struct("<q")
 
 _NUMBERS = {
@@ -73,12 +73,12 @@ class MalformedRowError(ValueError):
 
 def is_compact_decimal(precision: int) -> bool:
     """True if a DECIMAL of this precision is an unscaled long."""
-    return precision <= _MOST_COMPACT_DIGITS
+    return precision <= _MAX_COMPACT_DIGITS
 
 
 def is_compact_timestamp(precision: int) -> bool:
     """True if a timestamp of this precision is a number of milliseconds."""
-    return precision <= _MOST_COMPACT_PRECISION
+    return precision <= _MAX_COMPACT_PRECISION
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ def _read_row(types: tuple[LogicalType, ...], row: bytes, at: int) -> RowData:
 def _variable(row: bytes, at: int) -> bytes:
     (slot,) = _SLOT.unpack_from(row, at)
     if slot >> 63:
-        if (length := slot >> 56 & 0x7F) > _MOST_INLINE:
+        if (length := slot >> 56 & 0x7F) > _MAX_INLINE:
             raise MalformedRowError(at, f"{length} bytes in a slot")
         return row[at : at + length]
     offset, length = slot >> 32, slot & _U32
@@ -376,7 +376,7 @@ def unscaled_with(value: Any, precision: int, scale: int) -> int | None:
 
 
 def _write_variable(row: bytearray, at: int, content: bytes) -> None:
-    if len(content) <= _MOST_INLINE:
+    if len(content) <= _MAX_INLINE:
         row[at : at + len(content)] = content
         row[at + 7] = _INLINE | len(content)
     else:

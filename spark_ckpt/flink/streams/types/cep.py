@@ -31,8 +31,8 @@ from spark_ckpt.metadata.data_output import DataOutput
 
 _CEP = "org.apache.flink.cep.nfa"
 _BUFFER = f"{_CEP}.sharedbuffer"
-_LEAST_EDGE = 4 + 1 + 4
-_LEAST_STATE = 1 + 1 + 4 + 8 + 1
+_MIN_EDGE = 4 + 1 + 4
+_MIN_STATE = 1 + 1 + 4 + 8 + 1
 
 
 def _read_dewey_number(data: DataInput, field: str) -> Value:
@@ -111,7 +111,7 @@ class SharedBufferNodeSerializer(_CepSerializer):
 
     def read(self, data: DataInput, field: str) -> Value:
         (edge,) = self.parts
-        count = data.count(field, _LEAST_EDGE)
+        count = data.count(field, _MIN_EDGE)
         return tuple([Lockable(data.i32(field), edge.read(data, field)) for _ in range(count)])
 
 
@@ -157,7 +157,7 @@ class NFAStateSerializer(_CepSerializer):
         return NFAState(self._matches(data, field), self._matches(data, field))
 
     def _matches(self, data: DataInput, field: str) -> tuple[Value, ...]:
-        return tuple([self._match(data, field) for _ in range(data.count(field, _LEAST_STATE))])
+        return tuple([self._match(data, field) for _ in range(data.count(field, _MIN_STATE))])
 
     def _match(self, data: DataInput, field: str) -> ComputationState:
         version, node, event = self.parts

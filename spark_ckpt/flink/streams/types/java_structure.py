@@ -63,9 +63,9 @@ _LONG_BLOCK, _LONG_STRING, _PROXY, _ENUM = 0x7A, 0x7C, 0x7D, 0x7E
 _FIRST_HANDLE = 0x7E0000
 _HAS_WRITE_METHOD, _SERIALIZABLE, _EXTERNALIZABLE, _HAS_BLOCKS = 1, 2, 4, 8
 _I64 = (1 << 64) - 1
-_MOST_DEPTH = 200
-_MOST_CONTENTS = 100_000
-_UNMODIFIABLE, _MOST_WRAPPERS = "java.util.Collections$Unmodifiable", 4
+_MAX_DEPTH = 200
+_MAX_CONTENTS = 100_000
+_UNMODIFIABLE, _MAX_WRAPPERS = "java.util.Collections$Unmodifiable", 4
 _PRIMITIVES = {"B": 1, "C": 2, "D": 8, "F": 4, "I": 4, "J": 8, "S": 2, "Z": 1}
 
 
@@ -87,7 +87,7 @@ def read_java(data: DataInput) -> JavaContent:
 def elements(content: JavaContent) -> list[JavaContent] | None:
     """Elements of a list of Java's; None if it is no known list."""
     # A hostile list may wrap itself.
-    for _ in range(_MOST_WRAPPERS):
+    for _ in range(_MAX_WRAPPERS):
         if not isinstance(content, JavaObject) or not content.class_name.startswith(_UNMODIFIABLE):
             break
         content = content.fields.get("list") or content.fields.get("c")
@@ -123,7 +123,7 @@ class _Reader:
         at = self._data.position
         self._depth += 1
         self._count += 1
-        if self._depth > _MOST_DEPTH or self._count > _MOST_CONTENTS:
+        if self._depth > _MAX_DEPTH or self._count > _MAX_CONTENTS:
             self._data.fail("object", "objects nest too deep, or are too many", at)
         found = self._content(self._data.u8("object"), at)
         self._depth -= 1
@@ -212,7 +212,7 @@ class _Reader:
         hierarchy: list[JavaClass] = []
         each: JavaClass | None = described
         while each is not None:
-            if each in hierarchy or len(hierarchy) > _MOST_DEPTH:
+            if each in hierarchy or len(hierarchy) > _MAX_DEPTH:
                 self._data.fail("class", "a class that extends itself", at)
             hierarchy.append(each)
             each = each.parent

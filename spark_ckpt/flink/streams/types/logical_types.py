@@ -34,7 +34,7 @@ _CLASS, _STRING, _REFERENCE, _CONSTANT, _NULL, _END = b"\x72", b"\x74", b"\x71",
 _HANDLE_OF_ENUM = 0x7E0006
 """Back reference to `java.lang.Enum`, the seventh object of the stream that can be referred to."""
 
-_MOST_DEPTH = 32
+_MAX_DEPTH = 32
 
 REGULAR = "REGULAR"
 STRUCTURED = "STRUCTURED_TYPE"
@@ -253,8 +253,8 @@ def with_raw(logical_type: LogicalType, serializer: Serializer) -> LogicalType:
 def _of_object(content: JavaContent, data: DataInput, depth: int = 0) -> LogicalType:
     # Objects refer to each other: a few bytes can describe very many types, or a type within itself.
     data.empty_item("type")
-    if depth > _MOST_DEPTH:
-        data.fail("type", f"types nest deeper than {_MOST_DEPTH} levels")
+    if depth > _MAX_DEPTH:
+        data.fail("type", f"types nest deeper than {_MAX_DEPTH} levels")
     if not isinstance(content, JavaObject):
         data.fail("type", "no logical type")
     name, fields, at = content.class_name, content.fields, content.position

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _MAP = 0x4F2C69A3D70
-_LEAST_ENTRY = 2 + 1 + 1
+_MIN_ENTRY = 2 + 1 + 1
 _IS_NULL, _NO_SUBCLASS, _SUBCLASS, _TAGGED_SUBCLASS = 1, 2, 4, 8
 
 
@@ -134,7 +134,7 @@ def _entries(data: DataInput, field: str) -> range:
     at = data.position
     if data.i64(field) != _MAP:
         data.fail(field, "not a map of optional entries", at)
-    return range(data.count(field, _LEAST_ENTRY))
+    return range(data.count(field, _MIN_ENTRY))
 
 
 def _read_field(data: DataInput, read_nested: ReadNested) -> PojoField:

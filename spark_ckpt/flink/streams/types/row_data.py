@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _NANOS = 1_000_000
-_LEAST_LOGICAL_TYPE = 64
+_MIN_LOGICAL_TYPE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class RowDataSerializer(ConfiguredSerializer):
     @classmethod
     def read_content(cls, data: DataInput, read_nested: ReadNested) -> Self:
         start = data.position
-        types = tuple([read_logical_type(data) for _ in data.each("types", _LEAST_LOGICAL_TYPE)])
+        types = tuple([read_logical_type(data) for _ in data.each("types", _MIN_LOGICAL_TYPE)])
         at = data.position
         nested = read_nested(data)
         if len(nested) == len(types):

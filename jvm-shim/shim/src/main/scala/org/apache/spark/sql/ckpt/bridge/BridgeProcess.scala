@@ -214,7 +214,7 @@ private[bridge] object BridgeProcess {
 
   private val KeptLogLines = 40
 
-  /** The process cuts its own lines to a quarter of this (`LONGEST_LINE` in `spark_ckpt/bridge/log.py`). */
+  /** The process cuts its own lines to a quarter of this (`MAX_LINE` in `spark_ckpt/bridge/log.py`). */
   private val LongestLine = 64 << 10
   private val MaxBatchBytes = 64L << 20
   private val Stop = Numbered(Long.MinValue, Message("stop", "{}"))

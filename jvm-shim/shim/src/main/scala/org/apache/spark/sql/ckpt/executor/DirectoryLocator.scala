@@ -126,7 +126,7 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
 
 private[ckpt] object DirectoryLocator {
   /**
-   * The records that count, by the rules of `spark_ckpt.completed.void`: without those that a driver created after it
+   * The records that count, by the rules of `spark_ckpt.completed.void_records`: without those that a driver created after it
    * had lost the log.
    *
    * @param records records, newest id first

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_ckpt.flink.export.parts import BadValueError, Encoded, Hashes
+from spark_ckpt.flink.export.encoded_columns import BadValueError, Encoded, Hashes
 from spark_ckpt.flink.streams.types import big_numbers, times
 from spark_ckpt.flink.streams.types.base import Serializer, SimpleSerializer
 from spark_ckpt.flink.streams.values import Instant, LocalDate, LocalDateTime, LocalTime, SqlTimestamp

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from spark_ckpt.flink.importing.column_conversion import Fit, UnfitValueError, fit_rows
 from spark_ckpt.flink.importing.errors import FlinkTypeError
-from spark_ckpt.flink.importing.fitting import Fit, UnfitValueError, fit_rows
 from spark_ckpt.spark_files.types import struct_of
 from tests.support.state_location import schema
 

@@ -14,7 +14,7 @@ from spark_ckpt.errors import SettingError
 
 T = TypeVar("T")
 
-LONGEST_DURATION_SECONDS = 365 * 86_400.0
+MAX_DURATION_SECONDS = 365 * 86_400.0
 """Longest duration of a setting."""
 
 _SERVER = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", re.ASCII)
@@ -68,7 +68,7 @@ def size(least: int, most: int) -> Callable[[str], int]:
     return _bounded(units.size, units.SIZE_FORM, least, most, " bytes")
 
 
-def size_or_share(most: int, most_percent: int, none: str) -> Callable[[str], str]:
+def size_or_share(most: int, max_percent: int, none: str) -> Callable[[str], str]:
     """A number of bytes above 0, a share from 1 % to a limit, or the name of no limit: the text without units."""
     bytes_of = size(1, most)
 
@@ -81,8 +81,8 @@ def size_or_share(most: int, most_percent: int, none: str) -> Callable[[str], st
             except ValueError as e:
                 raise ValueError(f"{e}; or {units.SHARE_FORM}; or {none}") from None
         percent = units.share(text)
-        if not 1 <= percent <= most_percent:
-            raise ValueError(f"'{text}' is out of range: must be from 1% to {most_percent}%, or a size, or {none}")
+        if not 1 <= percent <= max_percent:
+            raise ValueError(f"'{text}' is out of range: must be from 1% to {max_percent}%, or a size, or {none}")
         return f"{percent}%"
 
     return parse
@@ -106,7 +106,7 @@ def _bounded(parse: Callable[[str], int], form: str, least: int, most: int | Non
 def seconds(text: str) -> float:
     """A duration of at least a millisecond, as seconds."""
     value = units.milliseconds(text) / 1000
-    if not 0 < value <= LONGEST_DURATION_SECONDS:
+    if not 0 < value <= MAX_DURATION_SECONDS:
         raise ValueError(f"'{text}' is out of range: must be {units.DURATION_FORM}, from 1ms to 365d")
     return value
 
@@ -116,7 +116,7 @@ def at_least(minimum: float) -> Callable[[str], float]:
 
     def parse(text: str) -> float:
         value = units.milliseconds(text) / 1000
-        if not minimum <= value <= LONGEST_DURATION_SECONDS:
+        if not minimum <= value <= MAX_DURATION_SECONDS:
             raise ValueError(f"'{text}' is out of range: must be {units.DURATION_FORM}, from {minimum:g}s to 365d")
         return value
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from spark_ckpt.errors import StorageError
 
-MOST_READINGS = 20
+MAX_READINGS = 20
 """Reads, each invalidated by a concurrent change, after which an operation fails."""
 
 _T = TypeVar("_T")
@@ -21,9 +21,9 @@ def until_stable(read: Callable[[], _T | None], place: str) -> _T:
         place: path or URL for the error.
 
     Raises:
-        StorageError: something changed during each of `MOST_READINGS` reads.
+        StorageError: something changed during each of `MAX_READINGS` reads.
     """
-    for _ in range(MOST_READINGS):
+    for _ in range(MAX_READINGS):
         if (found := read()) is not None:
             return found
-    raise StorageError(place, "read", f"it changed during each of {MOST_READINGS} reads")
+    raise StorageError(place, "read", f"it changed during each of {MAX_READINGS} reads")

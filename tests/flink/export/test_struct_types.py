@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from spark_ckpt.flink.export.flink_type import NotForFlinkError, NullValueError
-from spark_ckpt.flink.export.forms import KeyForm, ValueForm, key_type, value_type
+from spark_ckpt.flink.export.struct_types import KeyForm, ValueForm, key_type, value_type
 from spark_ckpt.spark_files.types import struct_of
 from tests.flink.export.spark_json import array_of, struct
 

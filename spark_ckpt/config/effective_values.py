@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from spark_ckpt.config.kinds import Setting
 from spark_ckpt.config.settings import SETTINGS
+from spark_ckpt.config.value_parsers import Setting
 
 _DEPENDS = ""
 
 
-class ValueInForce(NamedTuple):
+class EffectiveValue(NamedTuple):
     """Value of a setting.
 
     Args:
@@ -27,7 +27,7 @@ class ValueInForce(NamedTuple):
     default: str
 
 
-def values_in_force(settings: Mapping[str, str]) -> list[ValueInForce]:
+def effective_values(settings: Mapping[str, str]) -> list[EffectiveValue]:
     """Values of all settings, in the order of their table.
 
     Args:
@@ -36,9 +36,9 @@ def values_in_force(settings: Mapping[str, str]) -> list[ValueInForce]:
     return [_value(setting, settings) for setting in SETTINGS]
 
 
-def _value(setting: Setting[Any], settings: Mapping[str, str]) -> ValueInForce:
+def _value(setting: Setting[Any], settings: Mapping[str, str]) -> EffectiveValue:
     default = _default(setting)
-    return ValueInForce(setting.suffix, settings.get(setting.key, default).strip(), setting.key in settings, default)
+    return EffectiveValue(setting.suffix, settings.get(setting.key, default).strip(), setting.key in settings, default)
 
 
 def _default(setting: Setting[Any]) -> str:
