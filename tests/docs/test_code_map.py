@@ -78,7 +78,7 @@ def missing(command: str, root: Path) -> Iterator[str]:
     for module in MODULES:
         selected = re.fullmatch(re.escape(MAVEN + module.options) + r"-D(suites|\w+Suites)=(\S+) verify", command)
         if selected is not None:
-            yield from missing_suites(module, *selected.groups(), root)
+            yield from missing_suites(module, selected[1], selected[2], root)
             return
     yield command
 
