@@ -113,7 +113,7 @@ def remember_secret(secret: str) -> None:
 
 
 class _Url(NamedTuple):
-    """Place of a URL in a text: it begins at `start`, `rest` follows `://`, and the text goes on at `end`."""
+    """Place of a URL in a text: it begins at `start`, `rest` follows `://`, and the text continues at `end`."""
 
     start: int
     scheme: str

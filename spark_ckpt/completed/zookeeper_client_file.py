@@ -105,7 +105,7 @@ class ZooKeeperClient:
         """ACL of nodes that queries of several identities share; empty without an identity, whose nodes are open.
 
         Anyone may see such a node and create and delete nodes below it, but not change its ACL or its data. A query's
-        node is never empty, so nobody deletes it without access to what is below it.
+        node is never empty, so only a client with access to what is below it deletes it.
         """
         own: list[Any] = self.options().get("default_acl", [])
         if not own:

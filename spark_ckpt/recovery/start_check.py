@@ -176,7 +176,7 @@ class _StartCheck:
         for entry in range(log.first_read, log.latest + 1):
             path = self._where(log.name_of(entry))
             if not log.has(entry):
-                yield Damage(path, f"the entry of the source is missing, and the log goes on to {log.latest}")
+                yield Damage(path, f"the entry of the source is missing, but the log continues to {log.latest}")
                 return
             try:
                 listed |= {file["batchId"] for file in log.files_of(entry)}

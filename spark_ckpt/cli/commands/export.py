@@ -182,7 +182,7 @@ def export_query(
     source_uids: dict[str, str] | None,
     checkpoint_id: int | None,
 ) -> None:
-    """Give the state of a query to a provider of Spark, or to Flink.
+    """Export a query's state to a Spark provider or a Flink savepoint.
 
     LOCATION is the checkpointLocation of a stopped query with spark-ckpt; it never changes. At NEW_LOCATION, a new
     directory, the query continues from the same batch with HDFSBackedStateStoreProvider (spark-hdfs, Spark's default)

@@ -125,7 +125,7 @@ def import_query(
     force: bool,
     dry_run: bool,
 ) -> None:
-    """Take over the state of a query from a provider of Spark.
+    """Import a query's state from a Spark provider.
 
     LOCATION is the checkpointLocation of a stopped query with HDFSBackedStateStoreProvider (Spark's default) or
     RocksDBStateStoreProvider. The query then continues with spark-ckpt from the same batch, at the same location or,

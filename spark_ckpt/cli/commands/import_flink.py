@@ -74,7 +74,7 @@ class FlinkImportResult(Result):
             for flink, spark, flink_type, spark_type in state.columns:
                 yield f"    {plain(flink)} {plain(flink_type)} -> {plain(spark)} {plain(spark_type)}"
         lists = (
-            ("left behind as told", imported.ignored),
+            ("ignored", imported.ignored),
             ("without a state variable; refused if they have rows" if is_dry else "without rows", imported.unmapped),
             ("state variables that start empty", imported.empty),
         )

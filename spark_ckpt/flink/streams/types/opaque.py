@@ -16,7 +16,7 @@ _KRYO = ".KryoSerializerSnapshot"
 
 @dataclass(frozen=True, slots=True)
 class OpaqueSerializer(Serializer):
-    """Serializer of an unknown class. Its values cannot be read: nobody knows where they end.
+    """Serializer of an unknown class. Its values cannot be read, because their ends are unknown.
 
     Args:
         class_name: Java class of the snapshot.

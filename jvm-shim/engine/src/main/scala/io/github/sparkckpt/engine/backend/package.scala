@@ -10,6 +10,6 @@
  */
 /**
  * Keyed state of one store: families of tables, batches that commit or do not, readers of both. [[KeyedStateBackend]]
- * is the contract for whoever embeds the engine.
+ * is the contract for an embedder of the engine.
  */
 package io.github.sparkckpt.engine.backend

@@ -50,7 +50,7 @@ final class DeferredSnapshot(
   override def close(): Unit = synchronized {
     closed = true
     if (taken != null) taken.close()
-    // Whoever still holds this, as a queue may, keeps none of the state.
+    // A holder of this, such as a queue, keeps none of the state.
     taken = null
     take = null
     ready = () => ()

@@ -94,7 +94,7 @@ private[engine] final class HashMapSnapshot(
   override def close(): Unit = {
     if (closed.compareAndSet(false, true)) {
       families.foreach(_._3.close())
-      // Whoever still holds this keeps none of the state.
+      // A holder of this keeps none of the state.
       families = Array.empty
       ends(this)
     }

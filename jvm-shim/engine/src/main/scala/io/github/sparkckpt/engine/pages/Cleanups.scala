@@ -16,7 +16,7 @@ import org.slf4j.LoggerFactory
 
 /**
  * Actions for the time when nothing refers to an owner any more. What an action throws ends here, in the log, and is a
- * defect. Only if the JVM itself is broken does the error go on to its handler.
+ * defect. Only if the JVM itself is broken does the error reach its handler.
  */
 private[engine] object Cleanups {
   private val log = LoggerFactory.getLogger("io.github.sparkckpt.engine.Cleanups")

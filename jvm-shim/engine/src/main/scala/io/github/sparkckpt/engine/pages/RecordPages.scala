@@ -473,7 +473,7 @@ private[engine] final class SharedPages(
     synchronized {
       closed = true
       if (local != null) local.close()
-      // Whoever still holds the snapshot keeps no pages.
+      // A holder of the snapshot keeps no pages.
       local = null
       pages = RecordPages.NoPages
       marks = RecordPages.NoMarks

@@ -25,8 +25,8 @@ import org.apache.spark.unsafe.Platform
  * so both sides have fences, for processors that reorder loads or stores (ARM) and for the compiler. Who frees a page
  * of dead records sets its used words to 0, then removes its marks, then the page; who evicts one has it in `evicted`
  * before it removes the page. The walk loads in the opposite order: the marks, then the page, then the used words. So
- * whoever misses the marks or the page of a freed page sees 0 used words, and whoever misses an evicted page finds it
- * in the file. A walk that sees 0 used words, but marks or page of before, visits nothing there: all records are dead.
+ * a walk that misses the marks or the page of a freed page sees 0 used words, and one that misses an evicted page finds
+ * it in the file. A walk that sees 0 used words, but marks or page of before, visits nothing there: all are dead.
  *
  * @param pages pages by number, null if freed or evicted
  * @param usedWords used words of each page

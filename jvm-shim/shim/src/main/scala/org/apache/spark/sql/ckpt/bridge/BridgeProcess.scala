@@ -180,7 +180,7 @@ private[bridge] final class BridgeProcess(
     try {
       var line = lines.next()
       while (line != null) {
-        // If nobody read the rest, the process would wait for that.
+        // A process whose output is not read waits for its reader.
         OwnThreads.guard("a line of the side process's log")(show(line))
         line = lines.next()
       }

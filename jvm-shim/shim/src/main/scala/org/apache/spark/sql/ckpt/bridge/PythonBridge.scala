@@ -206,7 +206,7 @@ private[ckpt] final class PythonBridge(
         val seconds = watched.silence.nanos / 1000000000L
         killed += 1
         logWarning(s"the Python side process ${watched.pid} has given no sign of life for $seconds s: killing it and " +
-          "starting another one, which goes on with the same checkpoints")
+          "starting another one, which continues with the same checkpoints")
         process = null
         watched.kill()
         abandonFiles()
@@ -267,7 +267,7 @@ private[ckpt] final class PythonBridge(
       Nil
     } catch {
       case e: BridgeFailure => fail(_ => true, e)
-      // Nobody else would answer them.
+      // No other thread answers them.
       case e: Throwable =>
         OwnThreads.failed("the start of a side process", e)
         fail(_ => true, new BridgeFailure(s"the Python side process cannot be started: $e", e))

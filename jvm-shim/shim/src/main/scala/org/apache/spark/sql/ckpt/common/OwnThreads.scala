@@ -21,8 +21,8 @@ import org.apache.spark.memory.SparkOutOfMemoryError
 
 /**
  * The threads that this project starts, and its actions on threads of Spark that serve others too. Whatever an action
- * throws ends here, in the log: an executor exits if an error reaches the JVM's handler, whoever has thrown it. Only if
- * the JVM itself is broken does the error go on to that handler.
+ * throws ends here, in the log: an executor exits if an error of any thread reaches the JVM's handler. Only if the JVM
+ * itself is broken does the error reach that handler.
  *
  * An action handles the errors that it expects itself. What arrives here is a defect; tests fail on it.
  */
@@ -64,8 +64,8 @@ private[ckpt] object OwnThreads extends Logging {
   }
 
   /**
-   * A pool of threads, which wait a minute for more work. The error of a submitted call is for whoever asks for its
-   * result.
+   * A pool of threads, which wait a minute for more work. The error of a submitted call is for the caller that asks
+   * for its result.
    *
    * @param most number of threads; further actions wait
    */

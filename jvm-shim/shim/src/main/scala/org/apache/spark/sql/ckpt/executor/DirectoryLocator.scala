@@ -126,8 +126,8 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
 
 private[ckpt] object DirectoryLocator {
   /**
-   * The records that count, by the rules of `spark_ckpt.completed.void_records`: without those that a driver created after it
-   * had lost the log.
+   * The records that count, by the rules of `spark_ckpt.completed.void_records`: without those that a driver created
+   * after it had lost the log.
    *
    * @param records records, newest id first
    */

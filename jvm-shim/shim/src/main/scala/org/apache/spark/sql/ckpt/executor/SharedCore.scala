@@ -26,7 +26,7 @@ private[ckpt] final class SharedCore(workNanos: Long, waitNanos: Long) {
   /**
    * The turns of one thread.
    *
-   * @param isUrgent true once a task waits for its work; it then waits for nobody
+   * @param isUrgent true once a task waits for its work, which then waits for no other
    */
   final class Turns(isUrgent: () => Boolean) {
     private var isHeld = false
