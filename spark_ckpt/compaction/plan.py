@@ -11,7 +11,7 @@ from spark_ckpt.compaction.policy import is_base_due
 from spark_ckpt.compaction.request import FULL, NO_REQUEST, CompactionRequest, Kind
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.segment_ref import SegmentRef
-from spark_ckpt.messages import Ack, InProgress
+from spark_ckpt.messages import InProgress
 
 MERGE_TRIES = 3
 """Failures in sequence after which a subtask with a long chain is asked for a base instead of a merge."""
@@ -83,16 +83,6 @@ def _is_full_due(chain: Chain, moment: Moment, config: CheckpointConfig) -> bool
     else:
         due = is_base_due(partition, version, deltas, delta_bytes, base_bytes, config)
     return due or is_rewrite_due()
-
-
-def in_progress(ack: Ack) -> tuple[InProgress, ...]:
-    """Segments of a store that its chain lacks: in progress, or in this ack."""
-    brought = []
-    if ack.base is not None:
-        brought.append(InProgress(0, ack.base.version))
-    if ack.merged is not None:
-        brought.append(InProgress(ack.merged.first_version, ack.merged.version))
-    return (*ack.in_progress, *brought)
 
 
 def free_deltas(chain: Chain, busy: Sequence[InProgress]) -> tuple[SegmentRef, ...]:

@@ -7,7 +7,7 @@ from collections import Counter
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.compaction import tiers
 from spark_ckpt.compaction.file_use import FileUse
-from spark_ckpt.compaction.plan import Moment, in_progress, plan
+from spark_ckpt.compaction.plan import Moment, plan
 from spark_ckpt.compaction.policy import ASK_AGAIN_AFTER, chain_bound, is_rewrite_due, most_deltas, rewrite_cycle
 from spark_ckpt.compaction.request import NO_REQUEST, REQUIRED, CompactionRequest, Kind
 from spark_ckpt.config import CheckpointConfig
@@ -42,7 +42,7 @@ class CompactionRequests:
             table: all chains of the parent checkpoint.
         """
         subtask, version = ack.subtask, ack.version
-        busy, has_brought = in_progress(ack), ack.base is not None or ack.merged is not None
+        busy, has_brought = _in_progress(ack), ack.base is not None or ack.merged is not None
         if has_brought:
             self._failed.pop(subtask, None)
         elif ack.base_failure is not None:
@@ -104,3 +104,13 @@ class CompactionRequests:
 
     def _was_asked(self, ack: Ack) -> bool:
         return ack.version < self._asked.get(ack.subtask, -ASK_AGAIN_AFTER) + ASK_AGAIN_AFTER
+
+
+def _in_progress(ack: Ack) -> tuple[InProgress, ...]:
+    """Segments of a store that its chain lacks: in progress, or in this ack."""
+    brought = []
+    if ack.base is not None:
+        brought.append(InProgress(0, ack.base.version))
+    if ack.merged is not None:
+        brought.append(InProgress(ack.merged.first_version, ack.merged.version))
+    return (*ack.in_progress, *brought)
