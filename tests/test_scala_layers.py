@@ -62,7 +62,18 @@ ENGINE_MODULE = Module(
 SHIM_MODULE = Module(
     SHIM,
     "org.apache.spark.sql.ckpt",
-    ("", "transfer", "driver", "executor | metrics", "bridge | logs | ui", "compat", "protocol", "common"),
+    (
+        "",
+        "transfer",
+        "driver",
+        "store | metrics",
+        "compaction | locate",
+        "client | families | files",
+        "bridge | logs | ui",
+        "compat",
+        "protocol",
+        "common",
+    ),
     # The tab posts an event that event logs name by its class.
     exceptions=frozenset({("ui", "")}),
 )

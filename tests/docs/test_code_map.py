@@ -136,7 +136,7 @@ def test_the_map_names_no_command_twice() -> None:
     [
         (f"{PYTEST}tests/storage tests/gone", ["tests/gone"]),
         (f"{MAVEN}{ENGINE.options}-DwildcardSuites={ENGINE.package}.backend verify", []),
-        (f"{MAVEN}{ENGINE.options}-DwildcardSuites={SHIM.package}.executor verify", [f"{SHIM.package}.executor"]),
+        (f"{MAVEN}{ENGINE.options}-DwildcardSuites={SHIM.package}.store verify", [f"{SHIM.package}.store"]),
         (f"{MAVEN}{SHIM.options}-DwildcardSuites={SHIM.package}.gone verify", [f"{SHIM.package}.gone"]),
         (f"{MAVEN}{SHIM.options}-Dsuites={SHIM.package}.StoreInterfacesSuite verify", []),
         (f"{MAVEN}{SHIM.options}-Dsuites={SHIM.package}.GoneSuite verify", [f"{SHIM.package}.GoneSuite"]),

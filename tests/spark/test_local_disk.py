@@ -33,7 +33,7 @@ def local_disk(spark: SparkSession, provider: ProviderUnderTest, small_budget: N
         pytest.skip("about our local files")
     jvm: Any = spark.sparkContext._jvm
     parent = jvm.org.apache.spark.util.Utils.getLocalDir(spark.sparkContext._jsc.sc().conf())
-    disk_of_jvm = getattr(getattr(jvm.org.apache.spark.sql.ckpt.executor, "LocalDisk$"), "MODULE$")
+    disk_of_jvm = getattr(getattr(jvm.org.apache.spark.sql.ckpt.store, "LocalDisk$"), "MODULE$")
     with small_disk(Path(disk_of_jvm.directoryIn(parent).getPath())) as disk:
         yield disk
 

@@ -10,7 +10,7 @@ DUMP = """Full thread dump OpenJDK 64-Bit Server VM:
 \tat io.github.sparkckpt.engine.compaction.SegmentMerger.merge(SegmentMerger.scala:70)
 
 "spark-ckpt-merge-1" #90 daemon prio=5 os_prio=0 tid=0x2 nid=0x2 runnable
-\tat org.apache.spark.sql.ckpt.executor.DeltaMerges.merge(DeltaMerges.scala:70)
+\tat org.apache.spark.sql.ckpt.compaction.DeltaMerges.merge(DeltaMerges.scala:70)
 
 "spark-ckpt-heavy-merge-1" #91 daemon prio=5 os_prio=0 tid=0x3 nid=0x3 waiting on condition
 \tat java.util.concurrent.ThreadPoolExecutor.getTask(ThreadPoolExecutor.java:1062)

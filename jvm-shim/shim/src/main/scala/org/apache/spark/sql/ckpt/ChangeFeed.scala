@@ -14,7 +14,8 @@ import io.github.sparkckpt.engine.bytes.ListCursor
 import io.github.sparkckpt.engine.segment.DeltaEntry
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.executor.{ColumnFamily, StateDeltas, ValueEncoding, VersionedDelta}
+import org.apache.spark.sql.ckpt.families.{ColumnFamily, ValueEncoding}
+import org.apache.spark.sql.ckpt.locate.{StateDeltas, VersionedDelta}
 import org.apache.spark.sql.execution.streaming.state.RecordType
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.NextIterator

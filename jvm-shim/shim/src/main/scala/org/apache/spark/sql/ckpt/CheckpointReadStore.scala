@@ -17,7 +17,7 @@ import io.github.sparkckpt.engine.bytes.ListCursor
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.compat.{ReadMethodsSince41, ReadMethodsSince42, ReadMethodsSince43}
-import org.apache.spark.sql.ckpt.executor.{ColumnFamily, KeyScans, ValueEncoding}
+import org.apache.spark.sql.ckpt.families.{ColumnFamily, KeyScans, ValueEncoding}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 

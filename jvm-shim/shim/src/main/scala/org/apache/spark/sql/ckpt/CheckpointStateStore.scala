@@ -16,7 +16,8 @@ import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.compat.{WriteMethodsSince41, WriteMethodsSince42}
-import org.apache.spark.sql.ckpt.executor.{ColumnFamily, CommittedBatch}
+import org.apache.spark.sql.ckpt.families.ColumnFamily
+import org.apache.spark.sql.ckpt.store.CommittedBatch
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 

@@ -23,11 +23,16 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings, SideBySide, SparkVersion}
+import org.apache.spark.sql.ckpt.client.{CoordinatorClient, LoadedStores, NotifiedStore}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings, SideBySide, SparkVersion, StateIds}
+import org.apache.spark.sql.ckpt.compaction.{BaseSnapshots, ReadyBase, ReadyMerge, RecentDeltas}
 import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
-import org.apache.spark.sql.ckpt.executor._
+import org.apache.spark.sql.ckpt.families.{ColumnFamilies, ColumnFamily, ValueEncoding}
+import org.apache.spark.sql.ckpt.files.{GroupCommit, ShippedSegment, StateFiles}
+import org.apache.spark.sql.ckpt.locate._
 import org.apache.spark.sql.ckpt.protocol.{AckReply, BaseDemand, Notification}
+import org.apache.spark.sql.ckpt.store._
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._

@@ -27,7 +27,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.ckpt.common.Settings
 import org.apache.spark.sql.ckpt.driver.RegisteredExecutors
-import org.apache.spark.sql.ckpt.executor.Operators
+import org.apache.spark.sql.ckpt.families.Operators
 import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Notification}
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.execution.streaming.state._

@@ -18,8 +18,8 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, StoreUsageFailure}
-import org.apache.spark.sql.ckpt.executor.HeldState
 import org.apache.spark.sql.ckpt.protocol.Notification
+import org.apache.spark.sql.ckpt.store.HeldState
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** Restarts that load rows when a batch wants them. */

@@ -16,7 +16,7 @@ import io.github.sparkckpt.engine.pages.LocalStateException
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.{SparkConf, SparkEnv}
-import org.apache.spark.sql.ckpt.executor.LocalDisk
+import org.apache.spark.sql.ckpt.store.LocalDisk
 import org.apache.spark.util.Utils
 
 /** A store whose state does not fit into its memory. */

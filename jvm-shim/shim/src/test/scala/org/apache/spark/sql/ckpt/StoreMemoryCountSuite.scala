@@ -14,8 +14,8 @@ import io.github.sparkckpt.engine.support.LiveHeap
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.executor.HeldState
 import org.apache.spark.sql.ckpt.protocol.Notification
+import org.apache.spark.sql.ckpt.store.HeldState
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** A store that gives its state up frees what it has told of itself before. */

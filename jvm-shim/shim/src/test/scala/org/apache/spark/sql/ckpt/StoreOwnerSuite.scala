@@ -20,7 +20,8 @@ import org.apache.hadoop.conf.Configuration
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.{SparkConf, SparkContext}
-import org.apache.spark.sql.ckpt.executor.{CoordinatorClient, QueryJob, ReaderJob, StandaloneJob, StoreJob}
+import org.apache.spark.sql.ckpt.client.CoordinatorClient
+import org.apache.spark.sql.ckpt.locate.{QueryJob, ReaderJob, StandaloneJob, StoreJob}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 import org.apache.spark.sql.internal.SQLConf
 

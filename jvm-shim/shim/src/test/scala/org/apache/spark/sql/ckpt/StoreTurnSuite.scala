@@ -20,9 +20,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.{TaskContextImpl, TaskKilledException}
+import org.apache.spark.sql.ckpt.client.LoadedStores
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
-import org.apache.spark.sql.ckpt.executor.{LoadedStores, StoreTurn}
 import org.apache.spark.sql.ckpt.protocol.Notification
+import org.apache.spark.sql.ckpt.store.StoreTurn
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreId}
 
 /** Several tasks at one store, and the calls that must not wait for them. */
@@ -56,7 +57,7 @@ class StoreTurnSuite extends AnyFunSuite {
     def assertWaits(): Unit = {
       eventually(timeout(5.minutes)) {
         val stack = thread.getStackTrace.toSeq.map(_.toString)
-        val inTurn = stack.exists(_.contains("executor.StoreTurn"))
+        val inTurn = stack.exists(_.contains("store.StoreTurn"))
         assert(inTurn && stack.exists(_.contains("java.util.concurrent.locks")), stack)
       }
       assert(outcome.get() == null)

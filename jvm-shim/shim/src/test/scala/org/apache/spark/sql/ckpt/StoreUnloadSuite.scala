@@ -20,7 +20,8 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.executor.{BaseSnapshots, StateFiles}
+import org.apache.spark.sql.ckpt.compaction.BaseSnapshots
+import org.apache.spark.sql.ckpt.files.StateFiles
 import org.apache.spark.sql.ckpt.protocol.BaseDemand
 import org.apache.spark.sql.execution.streaming.state.StateStore
 

@@ -20,7 +20,7 @@ private[ckpt] trait SnapshotVersionMetric extends StateStoreProvider {
 private[ckpt] object SnapshotVersionMetric {
   private val metric = StateStoreSnapshotLastUploadInstanceMetric()
 
-  /** @param snapshotVersion for us, see [[org.apache.spark.sql.ckpt.executor.NewestBase]] */
+  /** @param snapshotVersion for us, see [[org.apache.spark.sql.ckpt.store.NewestBase]] */
   def metrics(
       rows: Long,
       memoryBytes: Long,

@@ -292,7 +292,7 @@ private[ckpt] object PythonBridge {
   /**
    * The reply to a request that the driver waits for itself.
    *
-   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if it is an error, or does not come in time
+   * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if it is an error, or does not come in time
    */
   def await(asked: Future[Message], patience: FiniteDuration): Message =
     try Await.result(asked, patience).orThrow()

@@ -100,7 +100,7 @@ private[ckpt] final class CheckpointRequests(
    * Completes the checkpoint of a batch in real-time mode; it is durable on return.
    *
    * @param offsetLog text of `offsets/<batch>`, which Spark is about to write
-   * @throws org.apache.spark.sql.ckpt.CheckpointFailure if the checkpoint is not complete
+   * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if the checkpoint is not complete
    */
   def endOffsets(runId: String, batchId: Long, offsetLog: String, patience: FiniteDuration): Unit = {
     val reply = PythonBridge.await(bridge.send(EndOffsets(runId, batchId, offsetLog).toMessage), patience)

@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.driver
 
 import scala.collection.mutable
 
-import org.apache.spark.sql.ckpt.executor.StateIds
+import org.apache.spark.sql.ckpt.common.StateIds
 import org.apache.spark.sql.ckpt.protocol.{Locate, StoreHeader}
 
 /** A store of a subtask of one job. */

@@ -16,7 +16,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
-import org.apache.spark.sql.ckpt.executor.ColumnFamily
+import org.apache.spark.sql.ckpt.families.ColumnFamily
 import org.apache.spark.sql.execution.streaming.state._
 
 /**

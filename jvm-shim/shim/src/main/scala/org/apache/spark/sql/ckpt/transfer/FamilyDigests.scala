@@ -14,7 +14,7 @@ import io.github.sparkckpt.engine.segment.RowDigest
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
-import org.apache.spark.sql.ckpt.executor.{ColumnFamily, KeyGroupNumbering, KeyGroupOfRow, ValueEncoding}
+import org.apache.spark.sql.ckpt.families.{ColumnFamily, KeyGroupNumbering, KeyGroupOfRow, ValueEncoding}
 import org.apache.spark.sql.execution.streaming.state._
 
 /** Rows and digest of a column family in one partition. */

@@ -19,7 +19,8 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.SparkEnv
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
-import org.apache.spark.sql.ckpt.executor.{ColumnFamily, HadoopByteSource, KeyGroupNumbering, StateFiles}
+import org.apache.spark.sql.ckpt.families.{ColumnFamily, KeyGroupNumbering}
+import org.apache.spark.sql.ckpt.files.{HadoopByteSource, StateFiles}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.Utils
 

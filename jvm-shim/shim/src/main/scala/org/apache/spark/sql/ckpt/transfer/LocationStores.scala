@@ -18,7 +18,8 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.compat.KeyEncoders
-import org.apache.spark.sql.ckpt.executor.{ColumnFamily, PartitionKey, StateFiles}
+import org.apache.spark.sql.ckpt.families.{ColumnFamily, PartitionKey}
+import org.apache.spark.sql.ckpt.files.StateFiles
 import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf

@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.transfer
 
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.ckpt.executor.{ColumnFamily, PartitionKey}
+import org.apache.spark.sql.ckpt.families.{ColumnFamily, PartitionKey}
 import org.apache.spark.sql.execution.streaming.state._
 
 /**

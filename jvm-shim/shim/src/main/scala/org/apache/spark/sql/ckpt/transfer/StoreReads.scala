@@ -18,7 +18,7 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.compat.{KeyEncoders, ReadStores}
-import org.apache.spark.sql.ckpt.executor.ColumnFamily
+import org.apache.spark.sql.ckpt.families.ColumnFamily
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 

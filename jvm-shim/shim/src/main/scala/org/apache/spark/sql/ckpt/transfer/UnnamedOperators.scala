@@ -11,7 +11,8 @@
 package org.apache.spark.sql.ckpt.transfer
 
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
-import org.apache.spark.sql.ckpt.executor.{PartitionKey, StateFiles}
+import org.apache.spark.sql.ckpt.families.PartitionKey
+import org.apache.spark.sql.ckpt.files.StateFiles
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.NullType
 

@@ -1,0 +1,88 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.client
+
+import scala.annotation.tailrec
+import scala.concurrent.duration.FiniteDuration
+
+import org.apache.spark.{SparkEnv, SparkException}
+import org.apache.spark.rpc.{RpcEndpointRef, RpcTimeout}
+import org.apache.spark.sql.ckpt.common.Settings
+import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Query, QueryReply}
+import org.apache.spark.util.RpcUtils
+
+/**
+ * Requests of an executor to the checkpoint coordinator, on the driver if there is one.
+ *
+ * @param withoutApplication the coordinator of a JVM where no Spark application runs
+ */
+private[ckpt] final class CoordinatorClient(withoutApplication: () => Coordinator) {
+  import CoordinatorClient._
+
+  /**
+   * Sends a request and waits for the answer; sends it again while the coordinator answers that it is still at work.
+   *
+   * @param patience wait for each answer; the ack that completes a checkpoint is answered when that is durable
+   * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure with the text of an `error` reply, or if the driver is
+   *                                                            out of reach
+   */
+  @tailrec
+  def ask(request: Message, patience: FiniteDuration): Message = {
+    val timeout = new RpcTimeout(patience, Settings.BridgeTimeout)
+    val reply =
+      if (SparkEnv.get == null) timeout.awaitResult(withoutApplication().handle(request))
+      else Message.fromTuple(endpoint().askSync[(String, String, Array[Byte], Array[Byte])](request.toTuple, timeout))
+    if (reply.kind == Message.AskAgain.kind) ask(request, patience) else reply.orThrow()
+  }
+
+  /**
+   * True if a run is that of a query that is active in the driver. Without an endpoint on the driver there is none: the
+   * endpoint precedes a query's first task.
+   *
+   * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if the driver cannot tell
+   */
+  def isActive(runId: String, patience: FiniteDuration): Boolean =
+    SparkEnv.get != null && hasEndpoint && QueryReply.of(ask(Query(runId).toMessage, patience)).active
+
+  /** Sends a one-way message, which may get lost. */
+  def tell(message: Message): Unit =
+    if (SparkEnv.get == null) withoutApplication().tell(message)
+    else endpoint().send(message.toTuple)
+}
+
+private object CoordinatorClient {
+
+  /** Spark's error for a missing endpoint. The class is private to Spark. */
+  private val NoEndpoint = "org.apache.spark.rpc.RpcEndpointNotFoundException"
+
+  private var cached: (SparkEnv, RpcEndpointRef) = _
+
+  private def hasEndpoint: Boolean =
+    try {
+      endpoint()
+      true
+    } catch {
+      case e: SparkException if e.getCause != null && e.getCause.getClass.getName == NoEndpoint => false
+    }
+
+  /** The driver's endpoint. The first use in an executor registers it for notifications. */
+  private def endpoint(): RpcEndpointRef = synchronized {
+    val env = SparkEnv.get
+    if (cached == null || (cached._1 ne env)) {
+      val driver = RpcUtils.makeDriverRef(Coordinator.Endpoint, env.conf, env.rpcEnv)
+      val own = env.rpcEnv.setupEndpoint(
+        NotificationEndpoint.Name, new NotificationEndpoint(env.rpcEnv, LoadedStores.here))
+      driver.send((Coordinator.Register, env.executorId, own))
+      cached = (env, driver)
+    }
+    cached._2
+  }
+}

@@ -1,0 +1,53 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.client
+
+import java.util.{Collections, WeakHashMap}
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.ckpt.common.OwnThreads
+import org.apache.spark.sql.ckpt.protocol.Notification
+
+/** A store that frees memory on notifications. */
+private[ckpt] trait NotifiedStore {
+
+  /** Handles a notification, on the one thread that serves the stores of all queries: must not wait for a task. */
+  def notified(notification: Notification): Unit
+}
+
+/**
+ * Stores of each job in this JVM's memory, held weakly, because Spark sometimes unloads a store silently. Thread-safe.
+ */
+private[ckpt] final class LoadedStores {
+  private val byJob = mutable.HashMap.empty[String, java.util.Set[NotifiedStore]]
+
+  def add(job: String, store: NotifiedStore): Unit = synchronized {
+    byJob.filterInPlace((_, stores) => !stores.isEmpty)
+    byJob
+      .getOrElseUpdate(job, Collections.newSetFromMap(new WeakHashMap[NotifiedStore, java.lang.Boolean]()))
+      .add(store)
+  }
+
+  /** Forwards a notification to the stores of its job. */
+  def tell(notification: Notification): Unit =
+    of(notification.job).foreach(store => OwnThreads.guard(s"the notification of $store")(store.notified(notification)))
+
+  /** A copy: stores are notified without this lock. */
+  private def of(job: String): Seq[NotifiedStore] = synchronized(byJob.get(job).toSeq.flatMap(_.asScala.toSeq))
+}
+
+private[ckpt] object LoadedStores {
+
+  /** The shared instance of this JVM. */
+  val here = new LoadedStores
+}

@@ -1,0 +1,85 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.compaction
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import io.github.sparkckpt.engine.compaction.{MergeInput, NoLongerNeededException, SegmentMerger}
+import io.github.sparkckpt.engine.segment.{ArrayByteSource, BlockCodec, ByteSource, SegmentInfo, StateSegment}
+
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
+import org.apache.spark.sql.ckpt.files.{ShippedSegment, StateFiles}
+import org.apache.spark.sql.ckpt.protocol.{DeltaToMerge, MergeDemand}
+
+/**
+ * Merges of one store's deltas. It reads them from local copies if there are some, else from their files.
+ *
+ * @param inlineLimit bytes up to which a merged delta travels with the ack
+ * @param recent      local copies
+ * @param codec       codec of the merged delta's blocks
+ */
+private[ckpt] final class DeltaMerges(
+    files: StateFiles, inlineLimit: () => Long, recent: RecentDeltas, codec: BlockCodec) {
+
+  /**
+   * Writes the merged delta.
+   *
+   * @param store for messages
+   * @param pass  called before each key group; throws [[NoLongerNeededException]] to stop the merge
+   * @throws CheckpointFailure       if it cannot be written; the deltas stay as they are
+   * @throws NoLongerNeededException if it is stopped
+   */
+  def write(store: String, demand: MergeDemand, pass: () => Unit): ShippedSegment = {
+    val opened = mutable.ArrayBuffer.empty[ByteSource]
+    try {
+      val inputs = demand.deltas.map { delta =>
+        val source = open(delta)
+        opened += source
+        MergeInput(delta.keyGroups, StateSegment(isBase = false, source, offsetsIn(source, delta)))
+      }
+      val merger = new SegmentMerger(codec)
+      val bytes = demand.deltas.map(_.bytes).sum
+      if (bytes <= inlineLimit()) {
+        val merged = merger.mergeToBytes(inputs, demand.version, bytes, pass)
+        recent.add(demand.firstVersion, demand.version, merged.bytes.length)(_.write(merged.bytes))
+        ShippedSegment.inline(merged)
+      } else {
+        ShippedSegment.inFile(files, "deltas") { out =>
+          var info: SegmentInfo = null
+          recent.tee(demand.firstVersion, demand.version, bytes, out)(to =>
+            info = merger.merge(inputs, demand.version, to, pass))
+          info
+        }
+      }
+    } catch {
+      case e: NoLongerNeededException => throw e
+      case NonFatal(e) =>
+        throw new CheckpointFailure("DeltaMergeError",
+          s"$store: the deltas of versions ${demand.firstVersion} to ${demand.version} were not merged: $e. The " +
+            "state is complete without; the coordinator will ask again", e)
+    } finally {
+      opened.foreach(source => try source.close() catch { case NonFatal(_) => () })
+    }
+  }
+
+  private def open(delta: DeltaToMerge): ByteSource =
+    recent.open(delta.firstVersion, delta.version, delta.bytes).getOrElse(delta.file match {
+      case Some(file) => files.source(file)
+      case None => new ArrayByteSource("state inside _metadata", delta.inline)
+    })
+
+  /** Starts of the blocks in a source: a local copy has the delta alone. */
+  private def offsetsIn(source: ByteSource, delta: DeltaToMerge): Array[Long] = source match {
+    case _: LocalCopy => delta.offsets.map(_ - delta.offsets.min)
+    case _ => delta.offsets
+  }
+}

@@ -1,0 +1,54 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.files
+
+import java.io.{File, RandomAccessFile}
+
+import io.github.sparkckpt.engine.segment.ByteSource
+import org.apache.hadoop.fs.FSDataInputStream
+
+/** A state file read through Hadoop. */
+private[ckpt] final class HadoopByteSource(override val name: String, in: FSDataInputStream, override val length: Long)
+    extends ByteSource {
+
+  override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
+    if (in.getPos != position) in.seek(position)
+    in.readFully(buffer, from, count)
+  }
+
+  override def close(): Unit = in.close()
+}
+
+/** A local file, read without the buffer of Hadoop's streams: that is filled anew for each row that is looked up. */
+private[ckpt] class LocalByteSource(override val name: String, file: File, override val length: Long)
+    extends ByteSource {
+  import LocalByteSource._
+
+  private val in = new RandomAccessFile(file, "r")
+
+  override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
+    in.seek(position)
+    var done = 0
+    while (done < count) {
+      val piece = math.min(count - done, PieceBytes)
+      in.readFully(buffer, from + done, piece)
+      done += piece
+    }
+  }
+
+  override def close(): Unit = in.close()
+}
+
+private object LocalByteSource {
+
+  /** Bytes per read. The JVM copies them through new native memory, which is slow for many at a time. */
+  private final val PieceBytes = 1 << 16
+}

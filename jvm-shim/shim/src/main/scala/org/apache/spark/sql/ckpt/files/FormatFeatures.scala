@@ -1,0 +1,41 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.files
+
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, FormatDescription}
+
+/**
+ * Refusal of files that this release would misread because a later one wrote them: the JVM's half of
+ * `spark_ckpt.features`.
+ */
+private[ckpt] object FormatFeatures {
+
+  /** Name of the error. */
+  val Unsupported = "UnsupportedFormatError"
+
+  /** @throws CheckpointFailure if the `features` of a file's JSON include an unknown one */
+  def check(file: String, json: JsonNode): Unit = {
+    val unknown = json.path("features").elements().asScala.map(_.asText()).filterNot(FormatDescription.Features).toSeq
+    if (unknown.nonEmpty) throw unsupported(file, s"the features ${unknown.mkString(", ")}")
+  }
+
+  /** @throws CheckpointFailure if a format's version is not the known one */
+  def checkVersion(file: String, found: Int, known: Int): Unit =
+    if (found != known) throw unsupported(file, s"version $found of a format")
+
+  private def unsupported(file: String, needs: String) = new CheckpointFailure(Unsupported,
+    s"$file requires $needs, which this release of spark-ckpt does not support: a later release wrote it. Upgrade " +
+      "spark-ckpt to that release or a newer one, wheel and jar together")
+}

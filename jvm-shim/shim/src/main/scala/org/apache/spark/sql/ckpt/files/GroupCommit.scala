@@ -1,0 +1,161 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.files
+
+import java.io.OutputStream
+import java.util.concurrent.TimeUnit.{MILLISECONDS, NANOSECONDS}
+
+import scala.collection.mutable
+
+import io.github.sparkckpt.engine.segment.SegmentInfo
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.TaskContext
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.protocol.{Message, SharedFileLimits}
+
+/** Tasks that may share a file: those of one attempt of a stage. */
+private[ckpt] final case class StageAttempt(directory: Path, stageId: Int, attempt: Int)
+
+/**
+ * Shared files for large deltas that tasks of this executor commit at about the same time. Where a request takes long,
+ * the number of objects should follow the bytes of a batch, not its partitions. The first task waits for the others
+ * that have a store open and writes for all; each task acknowledges its own part. Thread-safe.
+ *
+ * The coordinator sets the limits ([[SharedFileLimits]]), the same for all tasks of a stage.
+ */
+private[ckpt] final class GroupCommit extends Logging {
+
+  private final class Part(val write: OutputStream => SegmentInfo) {
+    var info: SegmentInfo = _
+  }
+
+  private final class Group {
+    val parts = mutable.ArrayBuffer.empty[Part]
+    val tasks = mutable.HashSet.empty[Long]
+    var bytes = 0L
+    var isDone = false
+
+    /** None if writing failed: then each task but the first writes for itself. */
+    var name: Option[String] = None
+  }
+
+  private val collecting = mutable.HashMap.empty[StageAttempt, Group]
+  private val active = mutable.HashMap.empty[StageAttempt, mutable.Set[Long]]
+
+  /** The task has a store open, and may write until it ends. */
+  def enter(directory: Path, context: TaskContext): Unit = if (context != null) {
+    val stage = GroupCommit.stageOf(directory, context)
+    val task = context.taskAttemptId()
+    if (enter(stage, task)) context.addTaskCompletionListener[Unit](_ => leave(stage, task))
+  }
+
+  /** As above; true if the task is new. */
+  def enter(stage: StageAttempt, task: Long): Boolean =
+    synchronized(active.getOrElseUpdate(stage, mutable.HashSet.empty[Long]).add(task))
+
+  /** The task writes nothing more. */
+  def leave(stage: StageAttempt, task: Long): Unit = synchronized {
+    active.get(stage).foreach { tasks =>
+      tasks.remove(task)
+      if (tasks.isEmpty) active.remove(stage)
+    }
+    notifyAll()
+  }
+
+  /**
+   * Writes a delta. Blocks until it is in a file.
+   *
+   * @param size approximate bytes
+   */
+  def write(files: StateFiles, context: TaskContext, size: Long, limits: SharedFileLimits)(
+      body: OutputStream => SegmentInfo): ShippedSegment =
+    if (context == null || size >= limits.maxBytes || !files.isRemote) ShippedSegment.inFile(files, "delta")(body)
+    else write(files, GroupCommit.stageOf(files.directory, context), context.taskAttemptId(), size, limits)(body)
+
+  /** As above, for a task known only by its stage and id. */
+  def write(files: StateFiles, stage: StageAttempt, task: Long, size: Long, limits: SharedFileLimits)(
+      body: OutputStream => SegmentInfo): ShippedSegment = {
+    val part = new Part(body)
+    val (group, leads) = join(stage, task, part, size, limits.maxBytes)
+    if (leads) lead(files, stage, group, limits.maxWaitMillis) else follow(group)
+    group.name match {
+      case Some(name) => segment(name, group, part)
+      case None => ShippedSegment.inFile(files, "delta")(body)
+    }
+  }
+
+  private def join(
+      stage: StageAttempt, task: Long, part: Part, size: Long, maxBytes: Long): (Group, Boolean) = synchronized {
+    val leads = !collecting.contains(stage)
+    val group = collecting.getOrElseUpdate(stage, new Group)
+    group.parts += part
+    group.tasks += task
+    group.bytes += size
+    // The next task starts another file.
+    if (group.bytes >= maxBytes) collecting.remove(stage)
+    notifyAll()
+    (group, leads)
+  }
+
+  private def lead(files: StateFiles, stage: StageAttempt, group: Group, maxWaitMillis: Long): Unit =
+    try {
+      gather(stage, group, maxWaitMillis)
+      val kind = if (group.parts.size == 1) "delta" else "deltas"
+      group.name = Some(files.write(kind)(out => group.parts.foreach(part => part.info = part.write(out))))
+    } finally synchronized {
+      close(stage, group)
+      group.isDone = true
+      notifyAll()
+    }
+
+  /** Waits for tasks that have a store open. Afterwards no task can join. */
+  private def gather(stage: StageAttempt, group: Group, maxWaitMillis: Long): Unit = synchronized {
+    val deadline = System.nanoTime() + MILLISECONDS.toNanos(maxWaitMillis)
+    def isOpen = collecting.get(stage).contains(group)
+    def others = active.get(stage).exists(tasks => !tasks.subsetOf(group.tasks))
+    var left = deadline - System.nanoTime()
+    while (isOpen && others && left > 0) {
+      NANOSECONDS.timedWait(this, left)
+      left = deadline - System.nanoTime()
+    }
+    close(stage, group)
+  }
+
+  private def close(stage: StageAttempt, group: Group): Unit =
+    if (collecting.get(stage).contains(group)) collecting.remove(stage)
+
+  /** Waits even if this task is killed: the other task reads its changes, so they must not be freed yet. */
+  private def follow(group: Group): Unit = {
+    var interrupted = false
+    synchronized {
+      while (!group.isDone) try wait() catch { case _: InterruptedException => interrupted = true }
+    }
+    if (interrupted) Thread.currentThread().interrupt()
+    if (group.name.isEmpty) logWarning("another task failed to write the shared file; this task writes its own")
+  }
+
+  private def segment(name: String, group: Group, part: Part): ShippedSegment = {
+    val share = Option.when(group.parts.size > 1) {
+      val before = group.parts.iterator.takeWhile(_ ne part).map(_.info.bytes).sum
+      FileShare(before, group.parts.iterator.map(_.info.bytes).sum)
+    }
+    ShippedSegment(part.info, Some(name), Message.NoBytes, share)
+  }
+}
+
+private[ckpt] object GroupCommit {
+  /** The shared instance of this executor. */
+  val here = new GroupCommit
+
+  private def stageOf(directory: Path, context: TaskContext): StageAttempt =
+    StageAttempt(directory, context.stageId(), context.stageAttemptNumber())
+}

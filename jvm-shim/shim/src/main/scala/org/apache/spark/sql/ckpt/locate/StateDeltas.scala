@@ -1,0 +1,96 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.locate
+
+import io.github.sparkckpt.engine.segment.{DeltaEntries, DeltaEntry, RowFilter, StateSegment}
+
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
+import org.apache.spark.sql.ckpt.files.StateFiles
+
+/** A delta, the version that it leads to, and its rows that count. */
+private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment, rows: RowFilter) {
+
+  /** First version whose changes it has. */
+  def firstVersion: Long = version - segment.covers + 1
+}
+
+/**
+ * Deltas of one store. Those since a checkpoint's newest base are in its `_metadata`; older ones are in that of the
+ * base's checkpoint, if retained. The same holds for deltas that were merged into one: they are in the `_metadata` of
+ * the last of their versions.
+ *
+ * @param locate location of the state of a version
+ */
+private[ckpt] final class StateDeltas(
+    store: String,
+    locate: Long => StateLocation,
+    files: StateFiles,
+    partitions: RowPartitions) {
+
+  /**
+   * Deltas from one version to another, oldest first. A batch without changes has none.
+   *
+   * @param end       location of the state of version `until`
+   * @param ofBatches true if each must be of one batch
+   * @throws CheckpointFailure if no retained checkpoint has a delta
+   */
+  def between(from: Long, until: Long, end: StateLocation, ofBatches: Boolean): List[VersionedDelta] = {
+    val (bases, deltas) = end.segments.filter(_.offsets.nonEmpty).partition(_.isBase)
+    val newer = deltas.toList
+      .map(delta => VersionedDelta(versionOf(delta), delta, partitions.filter(end, delta)))
+      .filter(_.version > from)
+    // Changes until here are in a base or in merged deltas, and not kept separately by this checkpoint.
+    val joint = newer.filter(delta => delta.segment.covers > 1 && (ofBatches || delta.firstVersion <= from))
+    val reach = (bases.map(versionOf) ++ joint.map(_.version)).maxOption.getOrElse(0L)
+    if (reach <= from) newer
+    else if (reach < until) {
+      between(from, reach, ofSameRows(reach, earlier(reach, until), end), ofBatches) ++ newer.filter(_.version > reach)
+    } else {
+      throw new CheckpointFailure("CheckpointNotFoundError",
+        s"the changes of batch ${until - 1} to $store went into a base and are not kept separately: " +
+          "request later batches")
+    }
+  }
+
+  private def earlier(version: Long, until: Long): StateLocation =
+    try locate(version) catch {
+      case e: CheckpointFailure if e.error == "CheckpointNotFoundError" || e.error == "VersionNotFoundError" =>
+        throw new CheckpointFailure("CheckpointNotFoundError",
+          s"the changes of batch ${version - 1} and before to $store went into a base or into merged deltas, and " +
+            s"cannot be told apart: ${e.reason}. Batches $version to ${until - 1} are available: request these, or " +
+            "raise spark.sql.streaming.stateStore.ckpt.retained", e)
+    }
+
+  /**
+   * Location of the state of an earlier version, if the subtask had the same rows.
+   *
+   * @throws CheckpointFailure if it had not, because of a rescale in between
+   */
+  def ofSameRows(version: Long, found: StateLocation, end: StateLocation): StateLocation = {
+    if (found.parallelism != end.parallelism) {
+      throw new CheckpointFailure("CheckpointNotFoundError",
+        s"version $version of $store has ${found.parallelism.mkString} partitions, and ${end.parallelism.mkString} " +
+          "after it: the query was rescaled in between. Request batches after it only, or before it only")
+    }
+    found
+  }
+
+  /** Entries of a column family in a delta. */
+  def read(delta: VersionedDelta, family: String): Seq[DeltaEntry] =
+    opened(delta.segment)(segment => DeltaEntries.read(segment.copy(rows = delta.rows), delta.version, family))
+
+  private def versionOf(segment: StateLocation.Segment): Long = opened(segment)(DeltaEntries.versionOf)
+
+  private def opened[A](segment: StateLocation.Segment)(body: StateSegment => A): A = {
+    val open = segment.open(files)
+    try body(open) finally open.source.close()
+  }
+}

@@ -1,0 +1,69 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.store
+
+import java.lang.ref.WeakReference
+import java.util.concurrent.TimeUnit.NANOSECONDS
+
+import scala.concurrent.duration._
+import scala.util.control.NonFatal
+
+import io.github.sparkckpt.engine.backend.KeyedStateBackend
+import io.github.sparkckpt.engine.restore.TableRetiredException
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.common.OwnThreads
+import org.apache.spark.sql.ckpt.compaction.{BaseSnapshots, SharedCore}
+
+/**
+ * Loads, in the background, what restarted stores have left in their files. It waits a little after their first batch:
+ * a run of one batch ends meanwhile, and a query without a pause loads the rest with its next batch.
+ *
+ * @param wait time from the end of the first batch
+ * @param core core that all background threads of the executor share
+ */
+private[ckpt] final class LaterLoads(wait: FiniteDuration, core: SharedCore) extends Logging {
+  private lazy val thread = OwnThreads.timer("spark-ckpt-later-load")
+
+  /**
+   * Loads the rest of a state, unless that is gone by then: while it waits behind others, only its owner keeps it
+   * alive.
+   *
+   * @param isWanted false once the store was unloaded; must not keep the state alive
+   */
+  def add(store: String, backend: KeyedStateBackend, isWanted: () => Boolean): Unit = {
+    val state = new WeakReference(backend)
+    thread.schedule((() => loadIfWanted(store, state, isWanted)): Runnable, wait.toNanos, NANOSECONDS)
+  }
+
+  private def loadIfWanted(store: String, state: WeakReference[KeyedStateBackend], isWanted: () => Boolean): Unit = {
+    val backend = state.get()
+    if (backend != null && isWanted() && backend.isPending) load(store, backend)
+  }
+
+  private def load(store: String, backend: KeyedStateBackend): Unit = {
+    val turns = new core.Turns(() => false)
+    try {
+      turns.begin()
+      backend.loadRest()
+    } catch {
+      // The state was given up.
+      case _: TableRetiredException =>
+      case NonFatal(e) => logWarning(s"rows of $store cannot be loaded; its next batch loads the state anew", e)
+    } finally turns.end()
+  }
+}
+
+private[ckpt] object LaterLoads {
+
+  /** Of all stores of this JVM. */
+  val here = new LaterLoads(1.second, BaseSnapshots.core)
+}

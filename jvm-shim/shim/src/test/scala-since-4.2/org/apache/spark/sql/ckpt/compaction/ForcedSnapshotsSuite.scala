@@ -1,0 +1,45 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.compaction
+
+import java.util.UUID
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.SparkEnv
+import org.apache.spark.sql.ckpt.StoreHarness
+import org.apache.spark.sql.execution.streaming.state.{StateStoreCoordinatorRef, StateStoreProviderId}
+import org.apache.spark.sql.internal.SQLConf
+
+/** Since 4.2, Spark's coordinator asks stores that are behind for a snapshot. */
+class ForcedSnapshotsSuite extends AnyFunSuite {
+  test("a store that commits is never asked for a snapshot by Spark's coordinator, one without reports is") {
+    val h = new StoreHarness()
+    try {
+      val conf = new SQLConf
+      conf.setConf(SQLConf.STATE_STORE_COORDINATOR_MULTIPLIER_FOR_MIN_VERSION_DIFF_TO_LOG, 1L)
+      val coordinator = StateStoreCoordinatorRef.forDriver(SparkEnv.get, conf)
+      val run = UUID.fromString(h.job)
+
+      def isAsked(id: StateStoreProviderId, version: Long): Boolean = {
+        coordinator.reportActiveInstance(id, "host", "executor", Nil)
+        coordinator.logLaggingStateStores(run, version, isTerminatingTrigger = true)
+        coordinator.reportActiveInstance(id, "host", "executor", Nil).shouldForceSnapshotUpload
+      }
+      val id = StateStoreProviderId(h.provider.stateStoreId, run)
+      (0L until 25).foreach { version =>
+        h.commit(version, version)
+        assert(!isAsked(id, version + 1), s"at version ${version + 1}")
+      }
+      assert(isAsked(StateStoreProviderId(id.storeId.copy(partitionId = 7), run), 25))
+    } finally h.close()
+  }
+}

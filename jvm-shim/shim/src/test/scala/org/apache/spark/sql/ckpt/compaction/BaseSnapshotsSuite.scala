@@ -1,0 +1,491 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.compaction
+
+import java.nio.file.Files
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
+import io.github.sparkckpt.engine.backend.HashMapStateBackend
+import io.github.sparkckpt.engine.compaction.{BaseSnapshot, DeferredSnapshot, NoLongerNeededException}
+import io.github.sparkckpt.engine.segment._
+import io.github.sparkckpt.uncaught.UncaughtErrorsReporter
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.concurrent.Eventually._
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
+import org.apache.spark.sql.ckpt.files.{ShippedSegment, StateFiles}
+import org.apache.spark.sql.ckpt.protocol.{BaseDemand, DeltaToMerge, LocatedFile, MergeDemand, VersionSpan}
+import org.apache.spark.unsafe.Platform
+import org.apache.spark.util.Utils
+
+class BaseSnapshotsSuite extends AnyFunSuite {
+  private val due = BaseDemand(due = true, required = false)
+  private val required = BaseDemand(due = true, required = true)
+  private val directory = Utils.createTempDir(namePrefix = "base-snapshots").toPath
+  private val files = new StateFiles(new Path(directory.toUri), new Configuration())
+
+  /** Bases that this function writes. */
+  private class Bases(body: => Unit, ackThreshold: Long = 1000)
+      extends BaseSnapshots("partition 3", files, () => ackThreshold) {
+    override protected def write(snapshot: BaseSnapshot, pass: () => Unit): ShippedSegment = {
+      body
+      super.write(snapshot, pass)
+    }
+  }
+
+  private def snapshot(stateId: String): BaseSnapshot = {
+    val backend = new HashMapStateBackend(4)
+    backend.restore(0, 0, Nil, (_: Int) => true, stateId)
+    backend.snapshotBase()
+  }
+
+  private def written(bases: BaseSnapshots): Option[ReadyBase] =
+    bases.forAck(snapshot("a")).map(_.asInstanceOf[ReadyBase])
+
+  /** A demand for a merge of two deltas of one key in each key group. */
+  private lazy val merge: BaseDemand = mergeFrom(1)
+
+  private def mergeFrom(first: Int, keyGroups: Int = 1): BaseDemand = {
+    val backend = new HashMapStateBackend(4)
+    val family = backend.declareFamily("default", (key, offset, _) => Platform.getByte(key, offset) - 1)
+    (1 until first).foreach { version =>
+      backend.openForWrite(version - 1)
+      backend.commit()
+    }
+    val deltas = (first to first + 1).map { version =>
+      backend.openForWrite(version - 1)
+      (1 to keyGroups).foreach { first =>
+        val key = Array.fill[Byte](8)(first.toByte)
+        family.put(key, Platform.BYTE_ARRAY_OFFSET, 8, key, Platform.BYTE_ARRAY_OFFSET, 8)
+      }
+      backend.commit()
+      val delta = backend.deltaBytes()
+      val (info, size) = (delta.info, delta.bytes.length)
+      DeltaToMerge(version, version, None, info.keyGroups, info.offsets, size, delta.bytes)
+    }
+    BaseDemand(due = false, required = false, Some(MergeDemand(first, first + 1, "digest", deltas)))
+  }
+
+  private def ready(bases: BaseSnapshots): ReadySegment = {
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    bases.forAck(snapshot("a")).get
+  }
+
+  private def merged(bases: BaseSnapshots): ReadyMerge = ready(bases).asInstanceOf[ReadyMerge]
+
+  for (limit <- Seq(1000L, 0L)) {
+    test(s"deltas are merged in the background, with $limit bytes in the ack") {
+      val bases = new Bases((), limit)
+      bases.obey(merge, snapshot("a"))
+      val ready = merged(bases)
+      assert(ready.demand.inputs == "digest" && ready.segment.info.entries == 1)
+      assert(ready.segment.path.isEmpty == (limit > 0) && bases.isIdle)
+      ready.segment.path.foreach { name =>
+        assert(files.length(name) == ready.segment.info.bytes)
+        files.delete(name)
+      }
+    }
+  }
+
+  test("a merge that fails leaves the chain as it is, and says why") {
+    val bases = new Bases(())
+    val deltas = merge.merge.get.deltas
+    val missing = deltas.head.copy(file = Some(LocatedFile("shared/missing", 100)))
+    bases.obey(merge.copy(merge = merge.merge.map(_.copy(deltas = Seq(missing, deltas(1))))), snapshot("a"))
+    eventually(timeout(5.minutes))(assert(bases.lastFailure.isDefined))
+    val failure = bases.lastFailure.get.asInstanceOf[CheckpointFailure]
+    assert(failure.error == "DeltaMergeError" && failure.reason.contains("versions 1 to 2"))
+    assert(bases.isIdle && bases.forAck(snapshot("a")).isEmpty)
+    bases.obey(merge, snapshot("a"))
+    assert(merged(bases).segment.info.entries == 1)
+  }
+
+  test("a required base takes the place of a merge") {
+    val bases = new Bases((), ackThreshold = 0)
+    bases.obey(merge, snapshot("a"))
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    bases.obey(required, snapshot("b"))
+    assert(written(bases).exists(_.stateId == "b"))
+    assert(bases.isIdle && shared.isEmpty)
+  }
+
+  /** A base that is being written until the latch is opened, and a merge above its version, as far as wanted. */
+  private class Beside(ackThreshold: Long = 1000, fails: Boolean = false) {
+    private val begun = new CountDownLatch(1)
+    val end = new CountDownLatch(1)
+    val bases = new Bases({
+      begun.countDown()
+      end.await()
+      if (fails) throw new java.io.IOException("no space")
+    }, ackThreshold)
+    bases.obey(due, snapshot("a"))
+    assert(begun.await(5, TimeUnit.MINUTES))
+  }
+
+  private def shared: Seq[String] = {
+    val found = directory.resolve("shared")
+    if (Files.exists(found)) found.toFile.list().toSeq else Nil
+  }
+
+  for (limit <- Seq(1000L, -1L)) {
+    test(s"merges end while a base is being written, with $limit bytes in the ack") {
+      val beside = new Beside(limit)
+      import beside._
+      try {
+        (1 to 3 by 2).foreach { first =>
+          bases.obey(mergeFrom(first), snapshot("b"))
+          assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
+          assert(merged(bases).demand.firstVersion == first)
+          assert(bases.inProgress == Seq(VersionSpan(0, 0)) && !bases.isReady)
+        }
+      } finally end.countDown()
+      assert(ready(bases).asInstanceOf[ReadyBase].stateId == "a" && bases.isIdle)
+      shared.foreach(name => files.delete(s"shared/$name"))
+    }
+  }
+
+  test("a base ends before the merge above it, and each travels with an ack of its own") {
+    val beside = new Beside
+    import beside._
+    bases.obey(merge, snapshot("b"))
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    end.countDown()
+    bases.obey(required, snapshot("b"))
+    assert(written(bases).exists(_.stateId == "a"))
+    bases.obey(BaseDemand.Nothing, snapshot("c"))
+    assert(bases.inProgress == Seq(VersionSpan(1, 2)))
+    assert(merged(bases).demand.version == 2 && bases.isIdle)
+  }
+
+  test("a base that fails leaves the merge above it, and the reverse") {
+    val beside = new Beside(fails = true)
+    import beside._
+    bases.obey(merge, snapshot("b"))
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    end.countDown()
+    eventually(timeout(5.minutes))(assert(bases.lastFailure.exists(_.getMessage == "no space")))
+    assert(bases.inProgress == Seq(VersionSpan(1, 2)) && merged(bases).demand.version == 2)
+
+    val second = new Beside
+    val broken = merge.merge.map(_.copy(deltas = merge.merge.get.deltas.map(_.copy(inline = Array[Byte](1)))))
+    second.bases.obey(merge.copy(merge = broken), snapshot("b"))
+    eventually(timeout(5.minutes))(assert(second.bases.lastFailure.isDefined))
+    assert(second.bases.inProgress == Seq(VersionSpan(0, 0)))
+    second.end.countDown()
+    assert(ready(second.bases).isInstanceOf[ReadyBase])
+  }
+
+  test("a store that is closed while a base and a merge are written leaves no file of either") {
+    val beside = new Beside(ackThreshold = -1)
+    import beside._
+    bases.obey(merge, snapshot("b"))
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    assert(shared.size == 1)
+    bases.forget()
+    assert(bases.isIdle && shared.isEmpty)
+    end.countDown()
+    val last = new Bases((), ackThreshold = -1)
+    last.obey(due, snapshot("c"))
+    eventually(timeout(5.minutes))(assert(last.isReady))
+    assert(shared.size == 1)
+    last.forget()
+    assert(shared.isEmpty && bases.isIdle && bases.lastFailure.isEmpty)
+  }
+
+  test("a store that is closed in the middle of a merge leaves no file") {
+    val bases = new Bases((), ackThreshold = -1)
+    val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+    val slow = new StateFiles(new Path(directory.toUri), new Configuration(), _ => {
+      begun.countDown()
+      end.await()
+    })
+    val closing = new BaseSnapshots("partition 4", slow, () => -1L)
+    closing.obey(merge, snapshot("a"))
+    assert(begun.await(5, TimeUnit.MINUTES))
+    closing.forget()
+    end.countDown()
+    bases.obey(merge, snapshot("b"))
+    assert(merged(bases).demand.version == 2 && shared.size == 1)
+    shared.foreach(name => files.delete(s"shared/$name"))
+    assert(closing.isIdle && closing.lastFailure.isEmpty)
+  }
+
+  /** A merge of two key groups that waits within the first until the latch is opened. */
+  private class MidMerge {
+    private val begun = new CountDownLatch(1)
+    val end = new CountDownLatch(1)
+    private val demand = mergeFrom(1, keyGroups = 2)
+    private val slow = new RecentDeltas(false) {
+      override def open(firstVersion: Long, version: Long, bytes: Long): Option[ByteSource] = {
+        val delta = new ArrayByteSource("a delta", demand.merge.get.deltas.find(_.version == version).get.inline)
+        Some(new ByteSource {
+          override def name: String = delta.name
+          override def length: Long = delta.length
+          override def readFully(position: Long, buffer: Array[Byte], from: Int, count: Int): Unit = {
+            begun.countDown()
+            end.await()
+            delta.readFully(position, buffer, from, count)
+          }
+          override def close(): Unit = ()
+        })
+      }
+    }
+    val bases = new BaseSnapshots("partition 5", files, () => -1L, slow)
+    bases.obey(demand, snapshot("a"))
+    assert(begun.await(5, TimeUnit.MINUTES))
+  }
+
+  for (cause <- Seq("its store is closed", "a base begins")) {
+    test(s"a merge that is dropped while it runs, since $cause, ends in silence") {
+      val uncaught = UncaughtErrorsReporter.expecting(_ => true) {
+        val merge = new MidMerge
+        import merge._
+        if (cause == "a base begins") {
+          bases.obey(due, snapshot("b"))
+          eventually(timeout(5.minutes))(assert(bases.inProgress == Seq(VersionSpan(0, 0))))
+        } else {
+          bases.forget()
+        }
+        end.countDown()
+        // The thread is free again.
+        val next = new Bases(())
+        next.obey(mergeFrom(1), snapshot("c"))
+        assert(merged(next).demand.version == 2)
+        if (cause == "a base begins") assert(ready(bases).isInstanceOf[ReadyBase])
+        assert(bases.isIdle && bases.lastFailure.isEmpty)
+        shared.filter(_.startsWith("base-")).foreach(name => files.delete(s"shared/$name"))
+        assert(shared.isEmpty)
+      }
+      assert(uncaught.isEmpty, uncaught)
+    }
+  }
+
+  test("a merge is begun only above everything in progress, and a base only without another") {
+    val beside = new Beside
+    import beside._
+    bases.obey(mergeFrom(3), snapshot("b"))
+    Seq(mergeFrom(1), mergeFrom(3), mergeFrom(4), due).foreach(bases.obey(_, snapshot("c")))
+    assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(3, 4)))
+    bases.obey(mergeFrom(5), snapshot("b"))
+    assert(bases.inProgress.last == VersionSpan(5, 6))
+    end.countDown()
+    eventually(timeout(5.minutes))(assert(bases.inProgress.size == 3 && bases.isReady))
+    bases.forget()
+  }
+
+  test("a base that is due replaces the merges below it") {
+    val bases = new Bases((), ackThreshold = -1)
+    bases.obey(merge, snapshot("a"))
+    eventually(timeout(5.minutes))(assert(bases.isReady))
+    bases.obey(due, snapshot("b"))
+    eventually(timeout(5.minutes))(assert(bases.inProgress == Seq(VersionSpan(0, 0))))
+    assert(ready(bases).isInstanceOf[ReadyBase] && shared.size == 1)
+    shared.foreach(name => files.delete(s"shared/$name"))
+  }
+
+  test("a base that waits for its turn holds up no merge, and has the changes of all when it begins") {
+    val backend = new HashMapStateBackend(4)
+    var taken = 0
+    val base = new DeferredSnapshot(() => {
+      taken += 1
+      backend.snapshotBase()
+    })
+    val bases = new Bases((), ackThreshold = -1)
+    val end = busy()
+    try {
+      bases.obey(due, base)
+      Seq(1, 3).foreach { first =>
+        bases.obey(mergeFrom(first), snapshot("a"))
+        assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
+        eventually(timeout(5.minutes))(assert(bases.isReady))
+        if (first == 1) assert(merged(bases).demand.version == 2)
+      }
+      assert(taken == 0)
+      (0 until 4).foreach { version =>
+        backend.openForWrite(version)
+        backend.commit()
+      }
+      backend.fold()
+    } finally end.countDown()
+    eventually(timeout(5.minutes))(assert(bases.inProgress == Seq(VersionSpan(0, 4))))
+    assert(ready(bases).asInstanceOf[ReadyBase].version == 4 && taken == 1 && bases.isIdle)
+    shared.foreach(name => files.delete(s"shared/$name"))
+  }
+
+  /** Keeps the background thread busy until the returned latch is opened. */
+  private def busy(): CountDownLatch = {
+    val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+    new Bases({ begun.countDown(); end.await() }).obey(due, snapshot("x"))
+    assert(begun.await(5, TimeUnit.MINUTES))
+    end
+  }
+
+  Seq(
+    new java.io.IOException("no space"),
+    new InterruptedException("by a library"),
+    new OutOfMemoryError("heap"),
+    new StackOverflowError,
+    new LinkageError("class"))
+    .foreach { error =>
+      test(s"a base can be written after one has failed with ${error.getClass.getSimpleName}") {
+        var fails = true
+        val bases = new Bases(if (fails) throw error)
+        val uncaught = UncaughtErrorsReporter.expecting(_ eq error) {
+          bases.obey(due, snapshot("a"))
+          eventually(timeout(5.minutes))(assert(bases.lastFailure.contains(error)))
+          assert(bases.isIdle && written(bases).isEmpty)
+          fails = false
+          bases.obey(due, snapshot("b"))
+          eventually(timeout(5.minutes))(assert(written(bases).exists(_.stateId == "b")))
+        }
+        // Only a lack of memory is not that of the base alone. It is in the log, and Spark ends an executor by it.
+        assert(uncaught.exists(_ eq error) == error.isInstanceOf[OutOfMemoryError])
+        assert(uncaught.isEmpty || uncaught.exists(_.getCause eq error))
+        bases.failureTold()
+        assert(bases.lastFailure.isEmpty)
+      }
+    }
+
+  test("a state of which no base can be written fails the next ack, whatever was demanded") {
+    val bases = new Bases(throw new StateTooLargeException("Key group 7 has too much: raise it."))
+    bases.obey(due, snapshot("a"))
+    eventually(timeout(5.minutes))(assert(bases.lastFailure.isDefined))
+    (1 to 2).foreach { _ =>
+      val failure = intercept[StateTooLargeException](written(bases))
+      assert(failure.getMessage == "partition 3: Key group 7 has too much: raise it.")
+    }
+  }
+
+  test("a required base that fails fails the ack, and the next one tries again") {
+    var fails = true
+    val bases = new Bases(if (fails) throw new java.io.IOException("no space"))
+    bases.obey(required, snapshot("a"))
+    (1 to 3).foreach { _ =>
+      val failure = intercept[CheckpointFailure](written(bases))
+      assert(failure.error == "BaseSnapshotError" && failure.reason.contains("partition 3"))
+      assert(failure.reason.contains("no space"))
+    }
+    fails = false
+    assert(written(bases).isDefined)
+  }
+
+  test("a closed store begins nothing in the background, and frees what it would have written") {
+    var closed = 0
+    class Counted extends BaseSnapshot {
+      override def version: Long = 1
+      override def stateId: String = "a"
+      override def rows: Long = 0
+      override def rawBytes: Long = 0
+      override def write(out: java.io.OutputStream): SegmentInfo = fail()
+      override def toBytes(): SegmentBytes = fail()
+      override def close(): Unit = closed += 1
+    }
+    val bases = new Bases(())
+    bases.close()
+    bases.obey(due, new Counted)
+    bases.obey(merge, new Counted)
+    assert(bases.isIdle && closed == 1)
+    // In the middle of the demand.
+    val other = new Bases(())
+    other.obey(due, {
+      other.close()
+      new Counted
+    })
+    assert(other.isIdle && closed == 2)
+    // A task that is committing goes on.
+    bases.obey(required, new Counted)
+    assert(written(bases).exists(_.stateId == "a") && closed == 3)
+  }
+
+  test("a base that is dropped while it is written stops") {
+    val backend = new HashMapStateBackend(4)
+    val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+    @volatile var stopped = false
+    val bases = new BaseSnapshots("partition 6", files, () => -1L) {
+      override protected def write(snapshot: BaseSnapshot, pass: () => Unit): ShippedSegment = {
+        begun.countDown()
+        end.await()
+        try pass() catch {
+          case e: NoLongerNeededException =>
+            stopped = true
+            throw e
+        }
+        super.write(snapshot, pass)
+      }
+    }
+    bases.obey(due, backend.snapshotBase())
+    assert(begun.await(5, TimeUnit.MINUTES))
+    bases.forget()
+    end.countDown()
+    eventually(timeout(5.minutes))(assert(stopped))
+    val next = new Bases(())
+    next.obey(due, snapshot("b"))
+    assert(ready(next).isInstanceOf[ReadyBase] && bases.lastFailure.isEmpty && shared.isEmpty)
+  }
+
+  test("a base that is only due is not waited for") {
+    val end = busy()
+    try {
+      val bases = new Bases(())
+      bases.obey(due, snapshot("a"))
+      assert(written(bases).isEmpty && !bases.isIdle)
+    } finally end.countDown()
+  }
+
+  test("a required base does not wait for those of other stores") {
+    val end = busy()
+    try {
+      val bases = new Bases(())
+      bases.obey(required, snapshot("a"))
+      assert(written(bases).exists(_.stateId == "a"))
+    } finally end.countDown()
+  }
+
+  test("a required base that is being written is waited for, and written once") {
+    val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
+    @volatile var times = 0
+    val bases = new Bases({ times += 1; begun.countDown(); end.await() })
+    bases.obey(due, snapshot("a"))
+    assert(begun.await(5, TimeUnit.MINUTES))
+    bases.obey(required, snapshot("b"))
+    var found: Option[ReadyBase] = None
+    val waiting = new Thread(() => found = written(bases))
+    waiting.start()
+    eventually(timeout(5.minutes))(assert(waiting.getState == Thread.State.TIMED_WAITING))
+    end.countDown()
+    waiting.join()
+    assert(found.exists(_.stateId == "a") && times == 1)
+  }
+
+  test("a base that is forgotten before it is begun is never written, and one that is written leaves no file") {
+    @volatile var writes = 0
+    val end = busy()
+    val queued = new Bases(writes += 1, ackThreshold = -1)
+    queued.obey(due, snapshot("a"))
+    queued.forget()
+    end.countDown()
+    val (begun, rest) = (new CountDownLatch(1), new CountDownLatch(1))
+    val running = new Bases({ begun.countDown(); rest.await() }, ackThreshold = -1)
+    running.obey(due, snapshot("b"))
+    assert(begun.await(5, TimeUnit.MINUTES))
+    running.forget()
+    rest.countDown()
+    val last = new Bases((), ackThreshold = -1)
+    last.obey(due, snapshot("c"))
+    eventually(timeout(5.minutes))(assert(last.isReady))
+    assert(shared.size == 1)
+    last.forget()
+    assert(shared.isEmpty && writes == 0)
+  }
+}

@@ -1,0 +1,153 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.files
+
+import java.io.OutputStream
+import java.util.concurrent.{CountDownLatch, Executors, Future, TimeUnit}
+
+import io.github.sparkckpt.engine.segment.SegmentInfo
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.scalatest.concurrent.Eventually._
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import org.apache.spark.sql.ckpt.protocol.SharedFileLimits
+import org.apache.spark.util.Utils
+
+class GroupCommitSuite extends AnyFunSuite {
+  private val patient = SharedFileLimits(maxWaitMillis = 3600000, maxBytes = 100)
+  private val threads = Executors.newCachedThreadPool()
+  private val directory = new Path(Utils.createTempDir(namePrefix = "group-commit").toURI)
+  private val files = new StateFiles(directory, new Configuration())
+  private val stage = StageAttempt(directory, stageId = 3, attempt = 0)
+
+  private def body(bytes: String)(out: OutputStream): SegmentInfo = {
+    out.write(bytes.getBytes)
+    SegmentInfo(Array(0), Array(0L), 1, bytes.length)
+  }
+
+  private def commit(group: GroupCommit, task: Long, size: Long = 1, limits: SharedFileLimits = patient)(
+      body: OutputStream => SegmentInfo): Future[ShippedSegment] =
+    threads.submit(() => group.write(files, stage, task, size, limits)(body))
+
+  private def result(future: Future[ShippedSegment]): ShippedSegment = future.get(5, TimeUnit.MINUTES)
+
+  /** The bytes that a segment says are its own. */
+  private def read(segment: ShippedSegment): String = {
+    val all = new String(files.readFully(segment.path.get))
+    segment.share.foreach(share => assert(share.fileBytes == all.length))
+    segment.share.fold(all)(share => all.slice(share.start.toInt, share.start.toInt + segment.info.bytes.toInt))
+  }
+
+  test("tasks of a stage that commit together have one file, and each knows its part") {
+    val group = new GroupCommit
+    Seq(1L, 2L, 3L).foreach(group.enter(stage, _))
+    val segments = Seq("one", "second", "3").zipWithIndex.map { case (text, i) => commit(group, i + 1L)(body(text)) }
+    val shipped = segments.map(result)
+    assert(shipped.map(read) == Seq("one", "second", "3"))
+    assert(shipped.flatMap(_.path).distinct.size == 1)
+    assert(shipped.flatMap(_.share).map(_.start).toSet.size == 3)
+  }
+
+  test("a task without others does not wait, and its file is its own") {
+    val group = new GroupCommit
+    group.enter(stage, 1L)
+    val shipped = result(commit(group, 1L)(body("alone")))
+    assert(read(shipped) == "alone" && shipped.share.isEmpty && shipped.path.get.startsWith("shared/delta-"))
+  }
+
+  test("a task that has ended is not waited for") {
+    val group = new GroupCommit
+    group.enter(stage, 1L)
+    group.enter(stage, 2L)
+    val waiting = commit(group, 1L)(body("first"))
+    group.leave(stage, 2L)
+    assert(read(result(waiting)) == "first")
+  }
+
+  test("a task that takes its time is not waited for beyond the limit") {
+    val group = new GroupCommit
+    val impatient = patient.copy(maxWaitMillis = 1)
+    group.enter(stage, 1L)
+    group.enter(stage, 2L)
+    assert(result(commit(group, 1L, limits = impatient)(body("first"))).share.isEmpty)
+    assert(result(commit(group, 2L, limits = impatient)(body("second"))).share.isEmpty)
+  }
+
+  test("a file that is full is written, and the next task begins another") {
+    val group = new GroupCommit
+    val small = patient.copy(maxBytes = 10)
+    Seq(1L, 2L, 3L).foreach(group.enter(stage, _))
+    val full = Seq(1L, 2L).map(task => commit(group, task, size = 5, small)(body(s"task $task"))).map(result)
+    group.leave(stage, 1L)
+    group.leave(stage, 2L)
+    val next = result(commit(group, 3L, limits = small)(body("third")))
+    assert(full.map(read) == Seq("task 1", "task 2") && full.flatMap(_.path).distinct.size == 1)
+    assert(read(next) == "third" && next.share.isEmpty)
+  }
+
+  test("attempts of a stage share nothing") {
+    val group = new GroupCommit
+    val again = stage.copy(attempt = 1)
+    group.enter(stage, 1L)
+    group.enter(again, 2L)
+    val first = result(commit(group, 1L)(body("first")))
+    val second = group.write(files, again, 2L, 1, patient)(body("second"))
+    assert(first.path != second.path && first.share.isEmpty && second.share.isEmpty)
+  }
+
+  test("where the one that writes for all fails, each other writes for itself") {
+    val group = new GroupCommit
+    Seq(1L, 2L).foreach(group.enter(stage, _))
+    val leads = commit(group, 1L)(_ => throw new IllegalStateException("killed"))
+    awaitBlocked()
+    val other = commit(group, 2L)(body("other"))
+    assert(intercept[java.util.concurrent.ExecutionException](result(leads)).getCause.getMessage == "killed")
+    val shipped = result(other)
+    assert(read(shipped) == "other" && shipped.share.isEmpty)
+  }
+
+  test("a task that is killed while another writes for it ends only when its changes are not read any more") {
+    val group = new GroupCommit
+    Seq(1L, 2L).foreach(group.enter(stage, _))
+    val (writing, goOn) = (new CountDownLatch(1), new CountDownLatch(1))
+    val leads = commit(group, 1L) { out =>
+      writing.countDown()
+      goOn.await()
+      body("first")(out)
+    }
+    awaitBlocked()
+    @volatile var killed = false
+    val follower = new Thread(() => {
+      group.write(files, stage, 2L, 1, patient)(body("second"))
+      killed = Thread.currentThread().isInterrupted
+    })
+    follower.start()
+    writing.await()
+    follower.interrupt()
+    goOn.countDown()
+    assert(result(leads).share.isDefined)
+    follower.join()
+    assert(killed)
+  }
+
+  /** The first one has come, and waits. */
+  private def awaitBlocked(): Unit = eventually(timeout(5.minutes), interval(1.millis))(assert(waiting))
+
+  private def waiting: Boolean = {
+    import scala.jdk.CollectionConverters._
+    Thread.getAllStackTraces.asScala.exists { case (thread, stack) =>
+      thread.getState == Thread.State.TIMED_WAITING &&
+      stack.exists(_.getClassName == classOf[GroupCommit].getName)
+    }
+  }
+}

@@ -1,0 +1,29 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.store
+
+import org.scalatest.funsuite.AnyFunSuite
+
+import org.apache.spark.{TaskContext, TaskKilledException}
+
+class KilledTasksSuite extends AnyFunSuite {
+  test("only the thread of a killed task is told") {
+    KilledTasks.check()
+    val task = TaskContext.empty()
+    TaskContext.setTaskContext(task)
+    try {
+      KilledTasks.check()
+      task.markInterrupted("test")
+      intercept[TaskKilledException](KilledTasks.check())
+    } finally TaskContext.unset()
+    KilledTasks.check()
+  }
+}

@@ -1,0 +1,82 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.store
+
+import java.lang.ref.WeakReference
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
+import scala.concurrent.duration.Duration
+
+import io.github.sparkckpt.engine.backend.HashMapStateBackend
+import io.github.sparkckpt.engine.restore.StoredSegments
+import io.github.sparkckpt.engine.segment.StateSegment
+import org.scalatest.concurrent.Eventually._
+import org.scalatest.funsuite.AnyFunSuite
+import org.scalatest.time.SpanSugar._
+
+import org.apache.spark.sql.ckpt.compaction.SharedCore
+
+class LaterLoadsSuite extends AnyFunSuite {
+  private val never: Long = TimeUnit.MINUTES.toNanos(5)
+
+  /** No rows, whose load begins and waits until the latch is opened. */
+  private class Stuck extends StoredSegments {
+    val begun = new CountDownLatch(1)
+    val end = new CountDownLatch(1)
+    override val keyGroups: IndexedSeq[Array[Int]] = IndexedSeq.empty
+    override def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = {
+      begun.countDown()
+      end.await()
+      body(_ => throw new AssertionError("there are no segments"))
+    }
+    override val sizes: IndexedSeq[Long] = IndexedSeq.empty
+    override val covers: IndexedSeq[Int] = IndexedSeq.empty
+    override val areOrdered: IndexedSeq[Boolean] = IndexedSeq.empty
+    override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = ()
+    override def close(): Unit = ()
+    override def unreadable(cause: Throwable): Throwable = cause
+    override def loaded(rows: Long): Unit = ()
+  }
+
+  private def pending(segments: StoredSegments): HashMapStateBackend = {
+    val backend = new HashMapStateBackend(4)
+    backend.declareFamily("default", (_, _, _) => 0)
+    backend.restoreLater(1, 0, segments, byKeyGroup = false)
+    backend
+  }
+
+  test("states are loaded one after another, and those that wait are not kept alive for that") {
+    val loads = new LaterLoads(Duration.Zero, new SharedCore(never, never))
+    val first = new Stuck
+    val held = pending(first)
+    loads.add("the first store", held, () => true)
+    assert(first.begun.await(5, TimeUnit.MINUTES))
+    try {
+      val (unwanted, wanted) = (new Stuck, new Stuck)
+      def given(): WeakReference[HashMapStateBackend] = {
+        val backend = pending(unwanted)
+        loads.add("a store that is given up", backend, () => true)
+        new WeakReference(backend)
+      }
+      val gone = given()
+      val kept = pending(wanted)
+      loads.add("the last store", kept, () => true)
+      eventually(timeout(5.minutes)) {
+        System.gc()
+        assert(gone.get() == null)
+      }
+      wanted.end.countDown()
+      first.end.countDown()
+      eventually(timeout(5.minutes))(assert(!held.isPending && !kept.isPending))
+      assert(unwanted.begun.getCount == 1)
+    } finally first.end.countDown()
+  }
+}
