@@ -30,7 +30,7 @@ class EventReporter extends Reporter {
   @volatile private var suite = ""
 
   UncaughtErrors.watch((thread, error) =>
-    write("uncaught", suite)(_.put("error", UncaughtErrors.textOf(thread, error).take(LongestText))))
+    write("uncaught", suite)(_.put("error", UncaughtErrors.textOf(thread, error).take(MaxText))))
 
   override def apply(event: Event): Unit = event match {
     case e: SuiteStarting =>
@@ -65,7 +65,7 @@ class EventReporter extends Reporter {
 
 private object EventReporter {
   private val Json = new ObjectMapper
-  private val LongestText = 1500
+  private val MaxText = 1500
   private val Causes = 4
   private val Frames = 6
 
@@ -75,7 +75,7 @@ private object EventReporter {
   private def describe(message: String, thrown: Option[Throwable]): String = {
     val causes = Iterator.iterate(thrown.flatMap(cause))(_.flatMap(cause)).takeWhile(_.isDefined).flatten.take(Causes)
     val frames = thrown.toSeq.flatMap(_.getStackTrace).map(_.toString).filter(_.startsWith("org.apache.spark"))
-    (Seq(message.take(LongestText)) ++ causes.map(c => s"caused by ${c.toString.take(LongestText)}") ++
+    (Seq(message.take(MaxText)) ++ causes.map(c => s"caused by ${c.toString.take(MaxText)}") ++
       frames.take(Frames).map("  at " + _)).mkString("\n")
   }
 

@@ -254,8 +254,8 @@ final class HashMapStateBackend(
     (tier != null && (foldedFamilies.valuesIterator ++ changed).exists(_.table.isBroken))
   }
 
-  override def shed(): Unit = synchronized {
-    if (tier != null) (foldedFamilies.valuesIterator ++ changed).map(_.table).distinct.foreach(_.shed())
+  override def evict(): Unit = synchronized {
+    if (tier != null) (foldedFamilies.valuesIterator ++ changed).map(_.table).distinct.foreach(_.evict())
   }
 
   override def close(): Unit = synchronized {

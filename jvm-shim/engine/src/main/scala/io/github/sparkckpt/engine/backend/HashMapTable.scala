@@ -54,7 +54,7 @@ final class HashMapTable private[engine] (
   // Lookups of this batch, for its writes: by this table, or by a view of it before the first write.
   private var queue: LookupQueue = _
   @volatile private var readersQueue: LookupQueue = _
-  private var queueLimit = LookupQueue.LeastBytes
+  private var queueLimit = LookupQueue.MinBytes
 
   // Of the key of the last call of `locate`. Address 0 if the table does not have the key; else its record's header.
   private var keyHash = 0
@@ -167,7 +167,7 @@ final class HashMapTable private[engine] (
     if (!lists) {
       throw new UnsupportedOperationException(s"Column family $name has one value per key.")
     }
-    if (list.length > HashMapTable.LargestIdleScratch) list = new Array[Byte](256)
+    if (list.length > HashMapTable.MaxIdleScratch) list = new Array[Byte](256)
     listLength = 4
     listRows = 0
   }
@@ -425,7 +425,7 @@ final class HashMapTable private[engine] (
     forgetLookups()
     currentBuffer.reset()
     if (log != null) log.reset()
-    if (list.length > HashMapTable.LargestIdleScratch) list = new Array[Byte](256)
+    if (list.length > HashMapTable.MaxIdleScratch) list = new Array[Byte](256)
     epoch += 1
   }
 
@@ -480,7 +480,7 @@ final class HashMapTable private[engine] (
 }
 
 private[engine] object HashMapTable {
-  final val LargestIdleScratch = 1 << 20
+  final val MaxIdleScratch = 1 << 20
 
   /** An empty list, see [[ListCursor]]. */
   private val EmptyList = new Array[Byte](4)

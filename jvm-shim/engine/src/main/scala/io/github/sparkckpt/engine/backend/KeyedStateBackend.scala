@@ -170,7 +170,7 @@ trait KeyedStateBackend {
    * Moves state to the local disk if all states of the JVM together exceed their budget of memory. A task may read and
    * write the open batch meanwhile.
    */
-  def shed(): Unit
+  def evict(): Unit
 
   /** Gives up the state and its local files, except what snapshots still need. */
   def close(): Unit

@@ -15,7 +15,7 @@ import org.apache.spark.unsafe.hash.Murmur3_x86_32
 
 /** Primitive operations on the bytes of rows. */
 object Bytes {
-  private final val LongestInlineCopy = 96
+  private final val MaxInlineCopy = 96
 
   /** Hash of a key, as `UnsafeRow.hashCode`. The length is a multiple of 8. */
   def hash(base: AnyRef, offset: Long, length: Int): Int =
@@ -36,7 +36,7 @@ object Bytes {
 
   /** Copies bytes. Short rows are copied word by word, without a call of the JVM's copy routine. */
   def copy(from: AnyRef, fromOffset: Long, to: AnyRef, toOffset: Long, length: Int): Unit = {
-    if (length <= LongestInlineCopy && (length & 7) == 0) {
+    if (length <= MaxInlineCopy && (length & 7) == 0) {
       var i = 0
       while (i < length) {
         Platform.putLong(to, toOffset + i, Platform.getLong(from, fromOffset + i))

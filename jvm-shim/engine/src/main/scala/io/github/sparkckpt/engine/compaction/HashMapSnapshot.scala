@@ -66,7 +66,7 @@ private[engine] final class HashMapSnapshot(
 
   /** By an external sort: it reads each evicted page once, and needs bounded memory. */
   private def writeSorted(all: Array[(String, Boolean, TableSnapshot)], out: OutputStream): SegmentInfo = {
-    val bufferBytes = math.max(leastBuffer, math.min(rawBytes / 64, MostBuffer))
+    val bufferBytes = math.max(minBuffer, math.min(rawBytes / 64, MaxBuffer))
     val writer = new BaseWriter(maxParallelism, bufferBytes, codec, () => tier.newFile().toFile)
     writing = () => writer.memoryBytes
     try {
@@ -104,8 +104,8 @@ private[engine] final class HashMapSnapshot(
 private[engine] object HashMapSnapshot {
 
   /** Bounds of the memory that sorts a snapshot of state on the local disk, in bytes. */
-  private final val MostBuffer = 64L << 20
+  private final val MaxBuffer = 64L << 20
 
   /** Tests lower it, to sort a small state in a file. */
-  @volatile private[engine] var leastBuffer: Long = 8L << 20
+  @volatile private[engine] var minBuffer: Long = 8L << 20
 }

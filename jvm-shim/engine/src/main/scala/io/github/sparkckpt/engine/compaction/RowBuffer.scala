@@ -131,7 +131,7 @@ private final class BufferedPart(override val family: Int, override val keyGroup
       if (page.length - position >= HeaderBytes) Platform.putInt(page, Platform.BYTE_ARRAY_OFFSET.toLong + position, -1)
       full += page
     }
-    val usual = math.min(math.max(FirstPageBytes, 2 * page.length), LargestPageBytes)
+    val usual = math.min(math.max(FirstPageBytes, 2 * page.length), MaxPageBytes)
     page = new Array[Byte](math.max(least, usual.toLong).toInt)
     position = 0
     page.length
@@ -195,7 +195,7 @@ private final class BufferedPart(override val family: Int, override val keyGroup
 
 private object BufferedPart {
   final val FirstPageBytes = 512
-  final val LargestPageBytes = 1 << 14
+  final val MaxPageBytes = 1 << 14
 
   /** Length of the key, length of the value. */
   final val HeaderBytes = 8

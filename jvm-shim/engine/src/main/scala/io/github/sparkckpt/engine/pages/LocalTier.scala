@@ -18,14 +18,14 @@ import java.nio.file.Path
  * @param limit   bytes of memory for all tables of the budget
  * @param newFile path of a file that does not exist, in an existing directory
  * @param shedAll makes the tables of other owners evict too, if the limit is exceeded and this one cannot; never waits
- * @param largestPageWords size of pages, smaller in tests
+ * @param maxPageWords size of pages, smaller in tests
  */
 final class LocalTier(
     val limit: Long,
     val budget: MemoryBudget,
     val newFile: () => Path,
     val shedAll: () => Unit = () => (),
-    val largestPageWords: Int = RecordPages.LargestPageWords) {
+    val maxPageWords: Int = RecordPages.MaxPageWords) {
 
   private[engine] val traffic = new LocalTraffic
 

@@ -16,7 +16,7 @@ import java.util.Arrays
  * Moves pages of one table to the local disk while all tables together exceed the budget: those with the fewest recent
  * changes first.
  *
- * Pages move while the table changes, in the thread that changes it, or by [[shed]], while a task may read. Indexes by
+ * Pages move while the table changes, in the thread that changes it, or by [[evict]], while a task may read. Indexes by
  * prefix and in order lead from record to record, so tables with one stay in memory; the budget counts them.
  */
 private[engine] final class PageEviction(owner: RecordOwner, space: RecordSpace, tier: LocalTier) {
@@ -25,7 +25,7 @@ private[engine] final class PageEviction(owner: RecordOwner, space: RecordSpace,
   // A table that never changes needs none.
   private var account: MemoryAccount = _
   private var file: LocalFile = _
-  private val step = math.max(tier.largestPageWords << 3, math.min(tier.limit / 256, 1L << 20))
+  private val step = math.max(tier.maxPageWords << 3, math.min(tier.limit / 256, 1L << 20))
 
   // Number of changes per page, decaying.
   private var heat = new Array[Int](8)
@@ -63,13 +63,13 @@ private[engine] final class PageEviction(owner: RecordOwner, space: RecordSpace,
   /** The table has changed. */
   def end(): Unit = {
     buffered = 0
-    if (tier.limit < LeastPage && evictable) space.pages.closeOpen()
+    if (tier.limit < MinPage && evictable) space.pages.closeOpen()
     look()
     changing = false
   }
 
   /** Evicts as at the end of a change, while the table does not change. */
-  def shed(): Unit = if (account != null && account.excess(tier.limit) > 0) relieve()
+  def evict(): Unit = if (account != null && account.excess(tier.limit) > 0) relieve()
 
   /** Runs an action during which no page moves. */
   def without(action: => Unit): Unit = {
@@ -191,7 +191,7 @@ private object PageEviction {
   private final val OwnHeat = 128
 
   /** With a budget below the bytes of the smallest page, not even open pages stay: tests of small states do so. */
-  private final val LeastPage = RecordPages.FirstPageWords * 8L
+  private final val MinPage = RecordPages.FirstPageWords * 8L
 
   private def closing(account: MemoryAccount): Runnable = () => account.close()
 }

@@ -34,11 +34,11 @@ import org.apache.spark.unsafe.Platform
  * is null: see [[EvictedPages]].
  *
  * @param maxPages         limit of page numbers, lower in tests of the limit
- * @param largestPageWords largest page of several records, smaller in tests
+ * @param maxPageWords largest page of several records, smaller in tests
  */
 private[engine] final class RecordPages(
     maxPages: Int = RecordPages.MaxPages,
-    largestPageWords: Int = RecordPages.LargestPageWords) {
+    maxPageWords: Int = RecordPages.MaxPageWords) {
   import RecordPages._
 
   private var pages = new Array[Array[Byte]](2)
@@ -308,7 +308,7 @@ private[engine] final class RecordPages(
     new RecordWalk(pages, usedWords, marks.all, number + 1, ownPages, 0, () => evicted, linkWords, number)
 
   private def nextPageWords: Int =
-    math.max(FirstPageWords, math.min((capacity + localBytes) >>> 3, largestPageWords.toLong)).toInt
+    math.max(FirstPageWords, math.min((capacity + localBytes) >>> 3, maxPageWords.toLong)).toInt
 
   private def newPage(words: Int): Int = {
     val number = if (freeNumbers.nonEmpty) freeNumbers.pop() else addNumber()
@@ -362,7 +362,7 @@ private[engine] object RecordPages {
   final val FirstOwnWord = (1 << PageShift) - (1 << OwnShift)
 
   /** Just below 64 KiB with the array's header, so 16 pages fill a G1 region of 1 MiB. */
-  final val LargestPageWords = FirstOwnWord
+  final val MaxPageWords = FirstOwnWord
   final val FirstPageWords = 128
 
   /** Records longer than this have a page of their own: at most an eighth of a page is lost at its end. */

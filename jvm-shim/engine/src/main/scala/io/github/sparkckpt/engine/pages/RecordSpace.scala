@@ -24,12 +24,12 @@ private[engine] final class RecordSpace(owner: RecordOwner, tier: LocalTier) {
   import RecordSpace._
 
   val pages: RecordPages =
-    if (tier == null) new RecordPages else new RecordPages(largestPageWords = tier.largestPageWords)
+    if (tier == null) new RecordPages else new RecordPages(maxPageWords = tier.maxPageWords)
 
   /** Moves pages to the local disk; null without a tier. */
   private[engine] val eviction: PageEviction = if (tier == null) null else new PageEviction(owner, this, tier)
 
-  private val freePlaces = new Array[IntStack](LargestReuse + 1)
+  private val freePlaces = new Array[IntStack](MaxReuse + 1)
   private var deadWords = new Array[Int](4)
   private var totalDead = 0L
   private var killedSinceCompaction = 0L
@@ -50,7 +50,7 @@ private[engine] final class RecordSpace(owner: RecordOwner, tier: LocalTier) {
   def bytes: Long = {
     var sum = 0L
     var i = 0
-    while (i <= LargestReuse) {
+    while (i <= MaxReuse) {
       if (freePlaces(i) != null) sum += freePlaces(i).bytes
       i += 1
     }
@@ -60,7 +60,7 @@ private[engine] final class RecordSpace(owner: RecordOwner, tier: LocalTier) {
   /** Memory for a record, to be written through [[pageOfNew]]; a snapshot may share its page. */
   def allocate(words: Int): Int = {
     if (eviction != null) eviction.beforeAllocation()
-    val places = if (words <= LargestReuse) freePlaces(words) else null
+    val places = if (words <= MaxReuse) freePlaces(words) else null
     if (places != null && places.nonEmpty && !(copiesRecords && pages.isShared(places.top))) {
       val address = places.pop()
       deadWords(address >>> RecordPages.PageShift) -= words
@@ -145,7 +145,7 @@ private[engine] final class RecordSpace(owner: RecordOwner, tier: LocalTier) {
     val page = pages.writable(address)
     val offset = RecordPages.offset(address)
     Platform.putLong(page, offset, TableRecord.dead(Platform.getLong(page, offset)))
-    if (words <= LargestReuse) {
+    if (words <= MaxReuse) {
       if (freePlaces(words) == null) freePlaces(words) = new IntStack
       freePlaces(words).push(address)
     }
@@ -212,7 +212,7 @@ private[engine] final class RecordSpace(owner: RecordOwner, tier: LocalTier) {
 
   private def removePlaces(numbers: Array[Boolean]): Unit = {
     var i = 0
-    while (i <= LargestReuse) {
+    while (i <= MaxReuse) {
       if (freePlaces(i) != null) freePlaces(i).removePages(numbers)
       i += 1
     }
@@ -230,7 +230,7 @@ private[engine] final class RecordSpace(owner: RecordOwner, tier: LocalTier) {
       val chosen = choose(budget)
       if (eviction == null) empty(chosen) else eviction.without(empty(chosen))
     }
-    if (localDead * 10 > localWords * MostLocalDead) compactEvicted(all)
+    if (localDead * 10 > localWords * MaxLocalDead) compactEvicted(all)
   }
 
   /**
@@ -253,7 +253,7 @@ private[engine] final class RecordSpace(owner: RecordOwner, tier: LocalTier) {
       number += 1
     }
     Arrays.sort(shares, 0, n)
-    while (n > 0 && budget > 0 && localDead * 10 > localWords * (MostLocalDead - 0.3)) {
+    while (n > 0 && budget > 0 && localDead * 10 > localWords * (MaxLocalDead - 0.3)) {
       n -= 1
       val worst = shares(n).toInt
       budget -= wordsOf(worst)
@@ -323,12 +323,12 @@ private[engine] final class RecordSpace(owner: RecordOwner, tier: LocalTier) {
 private[engine] object RecordSpace {
 
   /** Words of the largest records with reusable places. */
-  final val LargestReuse = 256
+  final val MaxReuse = 256
 
   /** Below this many dead words (16 KiB), compaction does not pay. */
   final val SmallestDead = 2048L
   final val MinBudget = 8192L
 
   /** Tenths of the evicted words that may be dead. */
-  final val MostLocalDead = 3
+  final val MaxLocalDead = 3
 }

@@ -21,12 +21,13 @@ import org.apache.spark.unsafe.Platform
  * a snapshot. Records with a page of their own come last. Evicted pages are read whole, one after another, each into an
  * array of its own.
  *
- * Pages may be evicted or freed during the walk, by [[StateTable.shed]] in another thread. The arrays are plain memory,
- * so both sides have fences, for processors that reorder loads or stores (ARM) and for the compiler. Who frees a page
- * of dead records sets its used words to 0, then removes its marks, then the page; who evicts one has it in `evicted`
- * before it removes the page. The walk loads in the opposite order: the marks, then the page, then the used words. So
- * a walk that misses the marks or the page of a freed page sees 0 used words, and one that misses an evicted page finds
- * it in the file. A walk that sees 0 used words, but marks or page of before, visits nothing there: all are dead.
+ * Pages may be evicted or freed during the walk, by [[StateTable.evict]] in another thread. The arrays are plain
+ * memory, so both sides have fences, for processors that reorder loads or stores (ARM) and for the compiler. Who frees
+ * a page of dead records sets its used words to 0, then removes its marks, then the page; who evicts one has it in
+ * `evicted` before it removes the page. The walk loads in the opposite order: the marks, then the page, then the used
+ * words. So a walk that misses the marks or the page of a freed page sees 0 used words, and one that misses an evicted
+ * page finds it in the file. A walk that sees 0 used words, but marks or page of before, visits nothing there: all are
+ * dead.
  *
  * @param pages pages by number, null if freed or evicted
  * @param usedWords used words of each page

@@ -60,7 +60,7 @@ private[engine] final class KeyGroupLoad(
 
   private var keyGroup = 0
   private val isExpected: RestoreFilter = (group: Int) => group == keyGroup && filter.acceptsKeyGroup(group)
-  private val window = math.max(LeastWindow, math.min(LargestWindow, AllWindows / math.max(1, segments.size)))
+  private val window = math.max(MinWindow, math.min(MaxWindow, AllWindows / math.max(1, segments.size)))
   private val readers = new Array[SegmentReader](segments.size)
 
   /**
@@ -121,8 +121,8 @@ private[engine] object KeyGroupLoad {
   private final val KeyGroupAt = 48
 
   /** Bytes per read, of one segment and of all. */
-  private final val LeastWindow = 1 << 16
-  private final val LargestWindow = 1 << 20
+  private final val MinWindow = 1 << 16
+  private final val MaxWindow = 1 << 20
   private final val AllWindows = 1 << 23
 
   private def keyGroupOf(block: Long): Int = (block >>> KeyGroupAt).toInt

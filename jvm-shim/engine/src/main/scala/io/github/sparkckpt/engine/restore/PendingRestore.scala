@@ -193,7 +193,7 @@ private[engine] final class PendingRestore(
   }
 
   /** True if no further key group is loaded alone. */
-  private def isBulkCheaper: Boolean = blocksOf.size < LeastGroups || spent * LargestShare > rows
+  private def isBulkCheaper: Boolean = blocksOf.size < MinGroups || spent * MaxShare > rows
 
   private def loadBlocks(group: Int, blocks: Iterable[Block], open: Int => StateSegment): Unit = {
     // Reads these blocks only.
@@ -289,13 +289,13 @@ private[engine] object PendingRestore {
    * Once key groups that were loaded alone have cost one of so many parts of a bulk load, the rest is loaded too. A
    * batch that touches everything loses no more than this, and one that touches little never pays for the rest.
    */
-  private final val LargestShare = 16
+  private final val MaxShare = 16
 
   /** Cost of a block that is read alone, mostly that of opening its file. */
   private final val RowsPerBlock = 200L
 
   /** Least key groups of which one is worth a load of its own. */
-  private final val LeastGroups = 4
+  private final val MinGroups = 4
 
   /** Time between two looks whether a waiting task was killed. */
   private final val LookMillis = 100L

@@ -53,7 +53,7 @@ private[engine] final class RowLoads(
   def lackDeltas: Boolean = lacks
 
   /** True if so much was loaded row by row that the rest is better loaded at once. */
-  def isBulkCheaper: Boolean = spent * LargestShare > rows
+  def isBulkCheaper: Boolean = spent * MaxShare > rows
 
   /** True if the table has the row of a key, or a delta has removed it. */
   def hasLoaded(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean =
@@ -148,14 +148,14 @@ private[engine] object RowLoads {
    * Once rows that were loaded alone have cost one of so many parts of a load of everything, the rest is loaded too. A
    * batch that touches everything loses no more than this.
    */
-  private final val LargestShare = 8
+  private final val MaxShare = 8
 
   /** Deltas are at most one of so many parts of the base. */
-  private final val LargestDeltas = 2
+  private final val MaxDeltas = 2
 
   /** Number of newest deltas that tell how much a batch changes, and its largest part of the base. */
   private final val Newest = 4
-  private final val LargestBatch = 256
+  private final val MaxBatch = 256
 
   /** Cost of a lookup, which reads a file twice. */
   private final val RowsPerLookup = 25L
@@ -170,8 +170,8 @@ private[engine] object RowLoads {
   def areUseful(segments: StoredSegments): Boolean = segments.areOrdered.headOption.contains(true) && {
     val base = segments.sizes.head
     val batches = deltas(segments).takeRight(Newest).map(i => segments.sizes(i) / segments.covers(i))
-    !segments.areOrdered.tail.contains(true) && segments.sizes.tail.sum * LargestDeltas <= base &&
-    batches.forall(_ * LargestBatch <= base)
+    !segments.areOrdered.tail.contains(true) && segments.sizes.tail.sum * MaxDeltas <= base &&
+    batches.forall(_ * MaxBatch <= base)
   }
 
   /** Positions of the deltas. */

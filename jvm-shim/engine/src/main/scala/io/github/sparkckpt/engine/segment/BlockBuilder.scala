@@ -132,7 +132,7 @@ private[engine] final class BlockBuilder(codec: BlockCodec) {
   private def pack(): Int = {
     val length = position - HeaderBytes
     codec match {
-      case compressor: BlockCompressor if length >= LeastCompressed =>
+      case compressor: BlockCompressor if length >= MinCompressed =>
         val room = PlainLengthBytes + compressor.bound(length)
         if (packed.length < room) packed = new Array[Byte](room)
         ListCursor.putInt(packed, Platform.BYTE_ARRAY_OFFSET, length)

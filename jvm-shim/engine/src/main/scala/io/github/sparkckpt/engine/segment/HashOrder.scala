@@ -45,7 +45,7 @@ private[engine] final class HashOrder {
    */
   def sort(bytes: Array[Byte], section: SectionLayout, end: Int): Boolean = {
     val from = section.keyLengthsAt
-    if (end - from > MostBytes) {
+    if (end - from > MaxBytes) {
       false
     } else {
       if (section.rows > 1) {
@@ -93,7 +93,7 @@ private[engine] final class HashOrder {
 
   /** A radix sort takes a few nanoseconds per entry, a comparison sort of a large key group some fifty. */
   private def sortByHash(n: Int): Unit =
-    if (n < LeastRadix) {
+    if (n < MinRadix) {
       Arrays.sort(order, 0, n)
     } else {
       var shift = NumberBits
@@ -169,9 +169,9 @@ private[engine] final class HashOrder {
 private[engine] object HashOrder {
 
   /** Most bytes of a section that is sorted, which takes as many again. */
-  final val MostBytes = 64 << 20
+  final val MaxBytes = 64 << 20
 
   private final val NumberBits = 31
   private final val DigitBits = 11
-  private final val LeastRadix = 1024
+  private final val MinRadix = 1024
 }

@@ -32,7 +32,7 @@ private[engine] object SegmentFormat {
   final val PlainLengthBytes = 4
 
   /** Least bytes of a body to compress. */
-  final val LeastCompressed = 64
+  final val MinCompressed = 64
 
   final val Lists = 1
   final val UniformKeys = 2

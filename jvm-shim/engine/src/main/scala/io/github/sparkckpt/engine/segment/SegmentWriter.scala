@@ -24,13 +24,13 @@ import java.util.Arrays
  * @param codec codec of its blocks
  * @param idsAtOnce entries that are ordered at once: bounds the memory beside the block to 4 bytes times
  *                  this; more entries take several walks over the headers
- * @param leastUniform entries from which [[UniformRows]] pay
+ * @param minUniform entries from which [[UniformRows]] pay
  */
 private[engine] final class SegmentWriter(
     maxParallelism: Int,
     codec: BlockCodec = BlockCodec.Uncompressed,
     idsAtOnce: Int = 1 << 23,
-    leastUniform: Int = UniformRows.LeastEntries) {
+    minUniform: Int = UniformRows.MinEntries) {
   private var block = new BlockBuilder(codec)
   private var sections = new SectionWriter(block)
 
@@ -47,7 +47,7 @@ private[engine] final class SegmentWriter(
   def memoryBytes: Long = orderBytes + block.memoryBytes + sections.memoryBytes
 
   /** Gives up the memory that a large segment has left. */
-  def trim(): Unit = if (memoryBytes > SegmentWriter.LargestIdle) {
+  def trim(): Unit = if (memoryBytes > SegmentWriter.MaxIdle) {
     block = new BlockBuilder(codec)
     sections = new SectionWriter(block)
   }
@@ -137,7 +137,7 @@ private[engine] final class SegmentWriter(
         sum = Math.addExact(sum, counts(s)(group))
         group += 1
       }
-      if (sum >= leastUniform) {
+      if (sum >= minUniform) {
         val rows = new UniformRows(counts(s))
         if (sources(s).gather(first, until, rows)) {
           uniform(s) = rows
@@ -180,5 +180,5 @@ private[engine] final class SegmentWriter(
 private[engine] object SegmentWriter {
 
   /** Most bytes of memory between two segments. */
-  final val LargestIdle = 1L << 20
+  final val MaxIdle = 1L << 20
 }

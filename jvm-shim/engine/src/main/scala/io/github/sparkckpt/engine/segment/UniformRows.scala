@@ -66,7 +66,7 @@ private[engine] final class UniformRows(counts: Array[Int]) {
   private def startPart(group: Int): Boolean = {
     val length = counts(group) * (lengthOfKeys.toLong + lengthOfValues)
     bytes += length
-    bytes <= MostBytes && {
+    bytes <= MaxBytes && {
       parts(group) = new Array[Byte](length.toInt)
       true
     }
@@ -76,8 +76,8 @@ private[engine] final class UniformRows(counts: Array[Int]) {
 private[engine] object UniformRows {
 
   /** Limit of the memory, in bytes. */
-  final val MostBytes = 32L << 20
+  final val MaxBytes = 32L << 20
 
   /** Fewer entries stay in the processor's caches, and may be few in each group. */
-  final val LeastEntries = 8192
+  final val MinEntries = 8192
 }

@@ -77,7 +77,7 @@ private[engine] final class LookupQueue(table: StateTable, maxBytes: Int) {
 
   /** Adds a lookup, unless there is no room. */
   def add(hash: Int, address: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Unit =
-    if (!isClosed && keyLength <= LongestKey && hasRoom(HeadBytes + keyLength)) {
+    if (!isClosed && keyLength <= MaxKey && hasRoom(HeadBytes + keyLength)) {
       val chunk = chunks(count - 1)
       val at = ends(count - 1)
       val offset = Platform.BYTE_ARRAY_OFFSET.toLong + at
@@ -167,7 +167,7 @@ private[engine] final class LookupQueue(table: StateTable, maxBytes: Int) {
 
   private def miss(): Boolean = {
     misses += 1
-    if (misses > MostMisses + taken / 4) {
+    if (misses > MaxMisses + taken / 4) {
       isClosed = true
       chunks = new Array[Array[Byte]](0)
       count = 0
@@ -191,16 +191,16 @@ private[engine] final class LookupQueue(table: StateTable, maxBytes: Int) {
 private[engine] object LookupQueue {
 
   /** Bounds of the memory of a queue, in bytes. */
-  final val LeastBytes = 1 << 16
-  final val MostBytes = 1 << 22
+  final val MinBytes = 1 << 16
+  final val MaxBytes = 1 << 22
 
   private final val HeadBytes = 16
-  private final val LongestKey = 512
+  private final val MaxKey = 512
   private final val LookAhead = 4
-  private final val MostMisses = 64
+  private final val MaxMisses = 64
 
   private def nextChunk(held: Int): Int = math.max(1 << 10, math.min(held, 1 << 16))
 
   /** Limit of the next queue, after one whose lookups were taken in this many bytes. */
-  def limitAfter(hitBytes: Long): Int = math.max(LeastBytes.toLong, math.min(hitBytes * 16, MostBytes.toLong)).toInt
+  def limitAfter(hitBytes: Long): Int = math.max(MinBytes.toLong, math.min(hitBytes * 16, MaxBytes.toLong)).toInt
 }

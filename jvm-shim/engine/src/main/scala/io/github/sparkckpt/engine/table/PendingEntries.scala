@@ -55,8 +55,8 @@ private[engine] final class PendingEntries private (val bits: Int, expected: Lon
     val before = parts(part)
     // Hashes spread evenly: few parts have more than this.
     val after =
-      if (before == null) new Array[Long](math.max(LeastRoom, ((expected >>> bits) * 33 / 32).toInt))
-      else Arrays.copyOf(before, Math.addExact(before.length, math.max(LeastRoom, before.length / 2)))
+      if (before == null) new Array[Long](math.max(MinRoom, ((expected >>> bits) * 33 / 32).toInt))
+      else Arrays.copyOf(before, Math.addExact(before.length, math.max(MinRoom, before.length / 2)))
     capacity += after.length - (if (before == null) 0 else before.length)
     parts(part) = after
     after
@@ -112,5 +112,5 @@ private[engine] final class PendingEntries private (val bits: Int, expected: Lon
 }
 
 private object PendingEntries {
-  private final val LeastRoom = 64
+  private final val MinRoom = 64
 }

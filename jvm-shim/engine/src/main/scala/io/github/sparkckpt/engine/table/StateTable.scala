@@ -56,7 +56,7 @@ private[engine] final class StateTable(val access: KeyAccess, expected: Long, ti
   // Null without a tier.
   private val recordsRead =
     if (tier == null) null else new LocalRecords(() =>
-      math.max(StateTable.LeastRecordsRead, tier.limit / 16 / math.max(1, tier.budget.accounts)))
+      math.max(StateTable.MinRecordsRead, tier.limit / 16 / math.max(1, tier.budget.accounts)))
   private val cursor = new EntryCursor
 
   /** The load that is running, if any. */
@@ -122,7 +122,7 @@ private[engine] final class StateTable(val access: KeyAccess, expected: Long, ti
   def beginChanges(buffered: Long, changes: Int = 0): Unit = {
     // The links of a chain are in the records: their pages are copied in any case.
     space.copiesRecords = chains == null && changes > 0 && pages.hasSnapshots &&
-      changes < StateTable.MostCopiedRecords * pages.numbers.toLong
+      changes < StateTable.MaxCopiedRecords * pages.numbers.toLong
     if (eviction != null) eviction.begin(buffered)
   }
 
@@ -148,9 +148,9 @@ private[engine] final class StateTable(val access: KeyAccess, expected: Long, ti
   }
 
   /** Evicts pages if too much memory is used, between two changes. Other threads may read meanwhile. */
-  def shed(): Unit = if (eviction != null) {
+  def evict(): Unit = if (eviction != null) {
     val rest = cold
-    if (rest == null) eviction.shed() else rest.ifIdle(eviction.shed())
+    if (rest == null) eviction.evict() else rest.ifIdle(eviction.evict())
   }
 
   /** Forgets records that were read from evicted pages. */
@@ -525,8 +525,8 @@ private[engine] object StateTable {
    * Most changes per page with which records are copied, not the pages that snapshots share. From some 30 changes per
    * page on, a moved record takes longer than its share of a copied page; and it leaves a place that may stay unused.
    */
-  final val MostCopiedRecords = 8
+  final val MaxCopiedRecords = 8
 
   /** Least memory for records that were read from evicted pages, in bytes. */
-  final val LeastRecordsRead = 1L << 20
+  final val MinRecordsRead = 1L << 20
 }

@@ -105,7 +105,7 @@ class LaterStateModelSuite extends AnyFunSuite with BackendTesting {
     private def newTier() = new LocalTier(
       Seq(1000L, 60000L, 300000L)(r.nextInt(3)), new MemoryBudget,
       () => directory.resolve(UUID.randomUUID().toString),
-      largestPageWords = Seq(128, 1024, RecordPages.LargestPageWords)(r.nextInt(3)))
+      maxPageWords = Seq(128, 1024, RecordPages.MaxPageWords)(r.nextInt(3)))
 
     private def stored: StoredSegments = new StoredSegments {
       private def open(i: Int): StateSegment =
@@ -200,7 +200,7 @@ class LaterStateModelSuite extends AnyFunSuite with BackendTesting {
         while (!stop.get()) {
           q.nextInt(4) match {
             case 0 if q.nextInt(5) == 0 => backend.loadRest()
-            case 1 => backend.shed()
+            case 1 => backend.evict()
             case 2 if q.nextInt(6) == 0 =>
               val snapshot = backend.snapshotBase()
               try snapshot.write(java.io.OutputStream.nullOutputStream()) finally snapshot.close()

@@ -147,7 +147,7 @@ class SnapshotSuite extends AnyFunSuite with BackendTesting {
         for (i <- 0 until 20) s.unset(i * 199 + 1)
       }
       assert(pages.indices.forall(i => s.family.table.pages.pageAt(i) eq pages(i)))
-      assert(s.bytes - bytes < 100 * 40 + RecordPages.LargestPageWords * 8 + s.marked * 1024 + 256)
+      assert(s.bytes - bytes < 100 * 40 + RecordPages.MaxPageWords * 8 + s.marked * 1024 + 256)
       s.check()
       // The open page has new records beside those of the snapshot.
       assertSame(restored(snapshot), before)
@@ -190,7 +190,7 @@ class SnapshotSuite extends AnyFunSuite with BackendTesting {
         assert(s.marked == 0)
         s.batch(for (i <- 0 until 100) s.unset(30000 + i + round * 100))
         // At most a fifth is dead.
-        val most = before * 1.25 + 3 * RecordPages.LargestPageWords * 8
+        val most = before * 1.25 + 3 * RecordPages.MaxPageWords * 8
         assert(s.bytes < most, s"memory grows with each snapshot, round $round")
       }
       s.check()

@@ -174,7 +174,7 @@ class PageEvictionSuite extends AnyFunSuite with EvictedState {
     val directory = Files.createTempDirectory("evicted")
     var stores = Seq.empty[Store]
     val shared = new LocalTier(limit, new MemoryBudget, () => directory.resolve(UUID.randomUUID().toString),
-      shedAll = () => stores.foreach(_.backend.shed()))
+      shedAll = () => stores.foreach(_.backend.evict()))
     stores = Seq.fill(4)(new Store(shared))
     val r = new Random(7)
     val full = filled(60000, limit = 1L << 30)
@@ -202,7 +202,7 @@ class PageEvictionSuite extends AnyFunSuite with EvictedState {
     val budget = new MemoryBudget
     val directory = Files.createTempDirectory("evicted")
     val tier = new LocalTier(
-      8L << 20, budget, () => directory.resolve(UUID.randomUUID().toString), largestPageWords = 256)
+      8L << 20, budget, () => directory.resolve(UUID.randomUUID().toString), maxPageWords = 256)
     val t = new Store(tier)
     t.batch(for (i <- 0 until 30000) t.set(longs(i, i), longs(1, 2, 3, 4, i)))
     assert(t.backend.localBytes == 0)
@@ -211,7 +211,7 @@ class PageEvictionSuite extends AnyFunSuite with EvictedState {
     val stop = new AtomicBoolean
     val shedder = new Thread(() => for (i <- 1 to 60 if !stop.get()) {
       other.set((8L << 20) * i / 60, 0)
-      t.backend.shed()
+      t.backend.evict()
       Thread.sleep(5)
     })
     shedder.start()
@@ -240,7 +240,7 @@ class PageEvictionSuite extends AnyFunSuite with EvictedState {
       val budget = new MemoryBudget
       val directory = Files.createTempDirectory("evicted")
       val tier = new LocalTier(
-        8L << 20, budget, () => directory.resolve(UUID.randomUUID().toString), largestPageWords = 256)
+        8L << 20, budget, () => directory.resolve(UUID.randomUUID().toString), maxPageWords = 256)
       val t = new Store(tier)
       t.batch(for (i <- 0 until 8000) t.set(longs(i, i), longs(1, 2, 3, 4, i)))
       // Beside the snapshot, the records are marked as dead, and their pages stay.
@@ -251,7 +251,7 @@ class PageEvictionSuite extends AnyFunSuite with EvictedState {
       val other = budget.open()
       val shedder = new Thread(() => for (i <- 1 to 20) {
         other.set((8L << 20) * i / 20, 0)
-        t.backend.shed()
+        t.backend.evict()
       })
       shedder.start()
       try while (shedder.isAlive) assertSame(contents(t.family), t.model) finally shedder.join()

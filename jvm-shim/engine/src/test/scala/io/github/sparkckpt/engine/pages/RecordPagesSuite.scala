@@ -58,7 +58,7 @@ class RecordPagesSuite extends AnyFunSuite {
       assert(RecordPages.offset(address) == Platform.BYTE_ARRAY_OFFSET)
       assert(address != WriteBuffer.Dropped && address != WriteBuffer.DroppedAndPut)
     }
-    for (number <- Seq(0, 1, RecordPages.MaxPages - 1); word <- Seq(0, 1, RecordPages.LargestPageWords - 1)) {
+    for (number <- Seq(0, 1, RecordPages.MaxPages - 1); word <- Seq(0, 1, RecordPages.MaxPageWords - 1)) {
       assert(!RecordPages.isOwn((number << RecordPages.PageShift) | word))
     }
   }

@@ -423,7 +423,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
       }
       run {
         for (_ <- 0 until 50) {
-          backend.shed()
+          backend.evict()
           assert(backend.rowCount > 0 && backend.memoryBytes >= 0)
         }
       }

@@ -86,11 +86,11 @@ class HashOrderSuite extends AnyFunSuite with BackendTesting {
   }
 
   test("a section that is too large stays as it is") {
-    val before = new Array[Byte](HashOrder.MostBytes + 100)
+    val before = new Array[Byte](HashOrder.MaxBytes + 100)
     new Random(1).nextBytes(before)
     val after = before.clone()
     ByteBuffer.wrap(after).putInt(8).putInt(8)
-    val rows = HashOrder.MostBytes / 16 + 1
+    val rows = HashOrder.MaxBytes / 16 + 1
     val layout = new SectionLayout(after, rows, sameKeys = true, sameValues = true, 0)
     val first = after.clone()
     assert(!new HashOrder().sort(after, layout, 8 + 16 * rows))

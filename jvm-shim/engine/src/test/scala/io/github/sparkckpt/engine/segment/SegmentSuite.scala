@@ -278,7 +278,7 @@ class SegmentSuite extends AnyFunSuite with BackendTesting {
     assert(sources.head.gather(0, K, new UniformRows(counts)) == uniform)
     val Seq(atOnce, oneByOne) = Seq(sources, sources.map(new OneByOne(_))).map { of =>
       val out = new ByteArrayOutputStream
-      val info = new SegmentWriter(K, idsAtOnce = 1500, leastUniform = 1).write(of.toArray, isBase, 2, out)
+      val info = new SegmentWriter(K, idsAtOnce = 1500, minUniform = 1).write(of.toArray, isBase, 2, out)
       (info.entries, info.offsets.toSeq, out.toByteArray.toSeq)
     }
     assert(atOnce == oneByOne)

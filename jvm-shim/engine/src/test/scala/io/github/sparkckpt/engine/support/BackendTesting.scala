@@ -135,7 +135,7 @@ trait EvictedState extends BackendTesting {
 object EvictedState {
   def tier(directory: Path, limit: Long = 1): LocalTier =
     new LocalTier(limit, new MemoryBudget, () => directory.resolve(UUID.randomUUID().toString),
-      largestPageWords = 256)
+      maxPageWords = 256)
 }
 
 /** Keys are at least one word: its big-endian upper half is the prefix. */

@@ -119,7 +119,7 @@ class LookupQueueSuite extends AnyFunSuite with BackendTesting {
     // Pages that were read from the local disk count, too.
     if (tier == null) {
       val held = backend.memoryBytes - before
-      assert(held > LookupQueue.LeastBytes / 2 && held <= LookupQueue.LeastBytes)
+      assert(held > LookupQueue.MinBytes / 2 && held <= LookupQueue.MinBytes)
     }
     for (i <- order.reverse) put(family, longs(i), longs(1))
     assert(family.lookupHits < 100)

@@ -84,7 +84,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     if (putsExclusively && !overwriteIfPossible) {
       fenceOf(path).foreach(_.check(sparks, LogFence.FreshNanos))
-      val buffer = new EntryBuffer(LargestPut, () => renamed(path, overwriteIfPossible))
+      val buffer = new EntryBuffer(MaxPut, () => renamed(path, overwriteIfPossible))
       new ExclusiveOutputStream(fs, path, buffer, keep(path, _))
     } else {
       renamed(path, overwriteIfPossible)
@@ -112,7 +112,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   @volatile private var lastPut: (Path, Array[Byte]) = _
 
   private def keep(path: Path, content: Array[Byte]): Unit =
-    lastPut = if (content.length <= LargestKept) (path, content) else null
+    lastPut = if (content.length <= MaxKept) (path, content) else null
 
   private def ownContent(path: Path): Option[Array[Byte]] = Option(lastPut).filter(_._1 == path).map(_._2)
 
@@ -187,10 +187,10 @@ private object CheckpointLogFileManager {
   private val SavepointRecord = "savepoint.json"
 
   /** Bytes of the longest entry that is put as a whole. */
-  private[ckpt] val LargestPut = 4 << 20
+  private[ckpt] val MaxPut = 4 << 20
 
   /** Bytes of the longest entry that stays in memory after its put. */
-  private[ckpt] val LargestKept = 64 << 10
+  private[ckpt] val MaxKept = 64 << 10
 
   private[ckpt] def withoutCondition(location: Path): String =
     s"$location: Spark's own file manager writes the query's logs, as this file system creates no file on the " +

@@ -254,7 +254,7 @@ class CheckpointStateStoreProvider
     if (!state.isAt(version)) state.fold()
     found.foreach { location =>
       if (location.base.keepDeltas) recent.want()
-      obey(location.base)
+      follow(location.base)
     }
   }
 
@@ -262,9 +262,9 @@ class CheckpointStateStoreProvider
    * Follows the coordinator's demand for a base, of the version that is folded when its writing starts. An unloaded
    * store sends no further ack, so it begins none.
    */
-  private def obey(demand: BaseDemand): Unit = {
+  private def follow(demand: BaseDemand): Unit = {
     val backend = state.backend
-    bases.obey(demand, new DeferredSnapshot(() => backend.snapshotBase(), () => backend.loadRest()))
+    bases.follow(demand, new DeferredSnapshot(() => backend.snapshotBase(), () => backend.loadRest()))
   }
 
   private def load(version: Long, found: StateLocation, isLazy: Boolean): Unit = {
@@ -340,8 +340,8 @@ class CheckpointStateStoreProvider
         shipment.waited.foreach(recent.replaced)
         if (reply.base.keepDeltas) recent.want()
         recent.add(version, version, shipment.delta.info.bytes)(write(shipment.delta, _))
-        if (shipment.baseFailure.isDefined) bases.failureTold()
-        obey(reply.base)
+        if (shipment.baseFailure.isDefined) bases.clearFailure()
+        follow(reply.base)
       }
       val cost = CommitCost(shipment.snapshotNanos, shipment.writeNanos, System.nanoTime() - asked,
         shipment.delta.info.bytes, shipment.waited.fold(0L)(_.segment.info.bytes), shipment.baseFailure.size)
@@ -463,7 +463,7 @@ class CheckpointStateStoreProvider
   override def memoryBytes: Long = state.memoryBytes
 
   /** A store whose lock is taken sheds at the end of that turn. An error there loses the state, not the caller's. */
-  override def shed(): Unit = turn.orLater(state.shed())
+  override def evict(): Unit = turn.orLater(state.evict())
 
   private[ckpt] def metrics(batch: Option[CommittedBatch], forced: Boolean): StateStoreMetrics = {
     val rows = batch.fold(state.stateRows)(_.rows)

@@ -114,10 +114,10 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
 
   test("an entry that is not small goes to Spark's manager as it comes, and is not kept") {
     withManager("put") { (manager, path, fs) =>
-      writeLarge(manager, path, CheckpointLogFileManager.LargestPut)
-      assert(fs.requests == 0 && fs.getFileStatus(path).getLen == CheckpointLogFileManager.LargestPut + 1)
+      writeLarge(manager, path, CheckpointLogFileManager.MaxPut)
+      assert(fs.requests == 0 && fs.getFileStatus(path).getLen == CheckpointLogFileManager.MaxPut + 1)
       val out = manager.createAtomic(new Path(path.getParent, "1"), overwriteIfPossible = false)
-      out.write(new Array[Byte](CheckpointLogFileManager.LargestPut))
+      out.write(new Array[Byte](CheckpointLogFileManager.MaxPut))
       out.write('x')
       assert(manager.list(path.getParent, _.getName.endsWith(".tmp")).length == 1)
       out.cancel()
@@ -129,7 +129,7 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
 
   test("an entry of medium size is put as a whole, and not kept") {
     withManager("put") { (manager, path, fs) =>
-      writeLarge(manager, path, CheckpointLogFileManager.LargestKept)
+      writeLarge(manager, path, CheckpointLogFileManager.MaxKept)
       assert(fs.requests == 1)
       fs.delete(path, false)
       assert(!manager.exists(path))
@@ -141,7 +141,7 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
       val log = started(location)
       begin(manager, location, 1)
       val entry = new Path(location, "offsets/0")
-      assert(isFenced(writeLarge(log, entry, CheckpointLogFileManager.LargestPut)) && !manager.exists(entry))
+      assert(isFenced(writeLarge(log, entry, CheckpointLogFileManager.MaxPut)) && !manager.exists(entry))
     }
   }
 

@@ -25,11 +25,11 @@ import org.apache.spark.sql.execution.streaming.state.StateStore
 /** Restarts that load rows when a batch wants them. */
 class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
   private val Rows = 40000L
-  private val least = HeldState.leastRowsToWait
+  private val least = HeldState.minRowsToWait
 
-  override protected def beforeAll(): Unit = HeldState.leastRowsToWait = 100
+  override protected def beforeAll(): Unit = HeldState.minRowsToWait = 100
 
-  override protected def afterAll(): Unit = HeldState.leastRowsToWait = least
+  override protected def afterAll(): Unit = HeldState.minRowsToWait = least
 
   /** A harness whose state was committed by another provider, in two versions. */
   private def withState(settings: (String, String)*)(body: StoreHarness => Unit): Unit = {
@@ -140,8 +140,8 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
     loadsAll(_.coordinator.byKeyGroup = false)
     loadsAll(_.coordinator.baseDueOnLoad = true)
-    HeldState.leastRowsToWait = Rows + 1
-    try loadsAll(_ => ()) finally HeldState.leastRowsToWait = 100
+    HeldState.minRowsToWait = Rows + 1
+    try loadsAll(_ => ()) finally HeldState.minRowsToWait = 100
   }
 
   test("a base that is demanded after the batch has all rows") {

@@ -22,11 +22,11 @@ import org.apache.spark.sql.execution.streaming.state.StateStore
 class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfterAll {
   private val Rows = 200000L
   private val Gone = 60000L
-  private val least = HeldState.leastRowsToWait
+  private val least = HeldState.minRowsToWait
 
-  override protected def beforeAll(): Unit = HeldState.leastRowsToWait = 100
+  override protected def beforeAll(): Unit = HeldState.minRowsToWait = 100
 
-  override protected def afterAll(): Unit = HeldState.leastRowsToWait = least
+  override protected def afterAll(): Unit = HeldState.minRowsToWait = least
 
   private def put(h: StoreHarness, store: StateStore, key: Long): Unit = store.put(h.row(key), h.row(key))
 

@@ -99,7 +99,7 @@ class StoreUnloadSuite extends AnyFunSuite {
           end.await()
         })
         val first = new BaseSnapshots("a base before", stuck, () => -1L)
-        first.obey(BaseDemand(due = true, required = false), new HashMapStateBackend(1).snapshotBase())
+        first.follow(BaseDemand(due = true, required = false), new HashMapStateBackend(1).snapshotBase())
         assert(begun.await(5, TimeUnit.MINUTES))
         def used(): WeakReference[CheckpointStateStoreProvider] = {
           val provider = h.newProvider(partition = 1)

@@ -176,7 +176,7 @@ private[bridge] final class BridgeProcess(
   }
 
   private def readLog(): Unit = {
-    val lines = new BoundedLines(new BufferedReader(new InputStreamReader(process.getErrorStream, UTF_8)), LongestLine)
+    val lines = new BoundedLines(new BufferedReader(new InputStreamReader(process.getErrorStream, UTF_8)), MaxLine)
     try {
       var line = lines.next()
       while (line != null) {
@@ -215,7 +215,7 @@ private[bridge] object BridgeProcess {
   private val KeptLogLines = 40
 
   /** The process cuts its own lines to a quarter of this (`MAX_LINE` in `spark_ckpt/bridge/log.py`). */
-  private val LongestLine = 64 << 10
+  private val MaxLine = 64 << 10
   private val MaxBatchBytes = 64L << 20
   private val Stop = Numbered(Long.MinValue, Message("stop", "{}"))
 

@@ -111,7 +111,7 @@ private[ckpt] final class PythonBridge(
       closed = true
       (process, waiting.values.asScala.map(_.future).toSeq)
     }
-    val deadline = PatienceAtTheEnd.fromNow
+    val deadline = EndTimeout.fromNow
     asked.foreach { reply =>
       try Await.ready(reply, deadline.timeLeft max Duration.Zero) catch { case _: TimeoutException => () }
     }
@@ -303,7 +303,7 @@ private[ckpt] object PythonBridge {
 
   val ProtocolVersion = 4
   val MaxCrashes = 5
-  private val PatienceAtTheEnd = 4.seconds
+  private val EndTimeout = 4.seconds
   private val StartId = -1L
   private val PingId = -2L
 

@@ -47,9 +47,9 @@ private[bridge] final class Silence(limit: FiniteDuration, interval: FiniteDurat
 
 private[bridge] object Silence {
   private val OfStart = 1.minute
-  private val LongestInterval = 5.seconds
+  private val MaxInterval = 5.seconds
   private val LooksWithin = 10
 
   /** Interval of looks for a limit. */
-  def interval(limit: FiniteDuration): FiniteDuration = (limit / LooksWithin).min(LongestInterval)
+  def interval(limit: FiniteDuration): FiniteDuration = (limit / LooksWithin).min(MaxInterval)
 }

@@ -40,12 +40,12 @@ private[ckpt] object Settings {
 
   private val DefaultMemoryBudget = "40%"
   private val Unlimited = "none"
-  private val LargestPercent = 90
+  private val MaxPercent = 90
   private val DefaultAckThreshold = 1L << 20
   private val DefaultBridgeTimeout: FiniteDuration = 300.seconds
-  private val LongestTimeout: FiniteDuration = 365.days
+  private val MaxTimeout: FiniteDuration = 365.days
   private val DefaultBridgeSilence: FiniteDuration = 120.seconds
-  private val LeastSilence: FiniteDuration = 1.second
+  private val MinSilence: FiniteDuration = 1.second
 
   /** True if deltas record every write of a batch (`changeFeed=writes`). The driver refuses unknown values. */
   def tellsWrites(settings: Map[String, String]): Boolean =
@@ -69,7 +69,7 @@ private[ckpt] object Settings {
     if (text.equalsIgnoreCase(Unlimited)) {
       None
     } else {
-      val bytes = Units.percent(text).filter(value => value > 0 && value <= LargestPercent).map(_ * heap / 100)
+      val bytes = Units.percent(text).filter(value => value > 0 && value <= MaxPercent).map(_ * heap / 100)
         .orElse(Units.bytes(text)).filter(value => value.isValidLong && value > 0)
       Some(bytes.fold(throw refused(MemoryBudget, "a size such as 4GiB, a share such as 40%, or none", text))(_.toLong))
     }
@@ -92,14 +92,14 @@ private[ckpt] object Settings {
   /** Time that a task waits for a reply. */
   def bridgeTimeout(settings: Map[String, String]): FiniteDuration =
     settings.get(BridgeTimeout).fold(DefaultBridgeTimeout) { text =>
-      Units.milliseconds(text).filter(value => value > 0 && value <= LongestTimeout.toMillis)
+      Units.milliseconds(text).filter(value => value > 0 && value <= MaxTimeout.toMillis)
         .fold(throw refused(BridgeTimeout, "a duration such as 300s or 5m, from 1ms to 365d", text))(_.toLong.millis)
     }
 
   /** Time without a sign of life after which a side process counts as hanging. */
   def bridgeSilence(settings: Map[String, String]): FiniteDuration =
     settings.get(BridgeSilence).fold(DefaultBridgeSilence) { text =>
-      Units.milliseconds(text).filter(value => value >= LeastSilence.toMillis && value <= LongestTimeout.toMillis)
+      Units.milliseconds(text).filter(value => value >= MinSilence.toMillis && value <= MaxTimeout.toMillis)
         .fold(throw refused(BridgeSilence, "a duration such as 120s or 2m, from 1s to 365d", text))(_.toLong.millis)
     }
 

@@ -242,7 +242,7 @@ private[ckpt] class BaseSnapshots(
   def lastFailure: Option[Throwable] = failure
 
   /** The coordinator knows of the last failure. */
-  def failureTold(): Unit = failure = None
+  def clearFailure(): Unit = failure = None
 
   /**
    * Follows the coordinator's demand. A base is started unless one is in progress, and replaces all merges once its
@@ -250,7 +250,7 @@ private[ckpt] class BaseSnapshots(
    *
    * @param snapshot of the folded version; evaluated only to be written
    */
-  def obey(demand: BaseDemand, snapshot: => BaseSnapshot): Unit = {
+  def follow(demand: BaseDemand, snapshot: => BaseSnapshot): Unit = {
     required = demand.required
     if (demand.due) {
       if (!steps.exists(_.isBase)) {

@@ -42,13 +42,13 @@ private[ckpt] final class KeyGroupNumbering(factors: Array[Int]) {
 }
 
 private[ckpt] object KeyGroupNumbering {
-  private final val MostShared = 16
+  private final val MaxShared = 16
   private val shared = mutable.LinkedHashMap.empty[Seq[Int], KeyGroupNumbering]
 
   /** The numbering that all stores of a query share: its size grows with the partitions, as their number does. */
   def of(factors: Array[Int]): KeyGroupNumbering = synchronized {
     shared.getOrElseUpdate(factors.toSeq, {
-      if (shared.size >= MostShared) shared -= shared.head._1
+      if (shared.size >= MaxShared) shared -= shared.head._1
       new KeyGroupNumbering(factors)
     })
   }

@@ -66,7 +66,7 @@ private[ckpt] final class ReadAhead(
     }
 
   private final class Part(file: LocatedFile, val start: Long, val count: Int) {
-    private val isShared = file.bytes <= shared.largestFile
+    private val isShared = file.bytes <= shared.maxFile
     private var reading: Future[Array[Byte]] = _
     var isDropped = false
 

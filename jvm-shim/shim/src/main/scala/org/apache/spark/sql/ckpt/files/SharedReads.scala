@@ -24,12 +24,12 @@ import org.apache.spark.sql.ckpt.common.OwnThreads
  *
  * Files never change, so a copy is as good as the file. Copies stay for a short while. Thread-safe.
  *
- * @param largestFile bytes of the largest file that is read as a whole
- * @param mostBytes   bytes of all copies, at most
+ * @param maxFile bytes of the largest file that is read as a whole
+ * @param maxBytes   bytes of all copies, at most
  * @param idle        time without use after which no copy stays
  */
 private[ckpt] final class SharedReads(
-    val largestFile: Int, mostBytes: Long = 32L << 20, idle: FiniteDuration = 10.seconds) {
+    val maxFile: Int, maxBytes: Long = 32L << 20, idle: FiniteDuration = 10.seconds) {
   private val copies = new java.util.LinkedHashMap[String, Copy](16, 0.75f, /* accessOrder = */ true)
   private var bytes = 0L
   private var lastUse = 0L
@@ -54,7 +54,7 @@ private[ckpt] final class SharedReads(
         copies.put(path, copy)
         bytes += length
         val oldest = copies.values().iterator()
-        while (bytes > mostBytes && oldest.hasNext) {
+        while (bytes > maxBytes && oldest.hasNext) {
           bytes -= oldest.next().length
           oldest.remove()
         }
@@ -97,7 +97,7 @@ private[ckpt] final class SharedReads(
 private[ckpt] object SharedReads {
 
   /** Of all stores of this JVM. An object store sends 1 MiB in about the time of a request. */
-  val here = new SharedReads(largestFile = 1 << 20)
+  val here = new SharedReads(maxFile = 1 << 20)
 
   private lazy val timer = OwnThreads.timer("spark-ckpt-shared-reads")
 }

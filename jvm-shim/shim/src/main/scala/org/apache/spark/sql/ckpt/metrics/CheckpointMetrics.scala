@@ -108,8 +108,8 @@ private[metrics] object CheckpointMetrics {
   private val FencedCause = "fenced: "
 
   /** Spark accepts names of any length, and each figure has the label in its own name. */
-  private val LongestLabel = 200
+  private val MaxLabel = 200
 
   /** Letters and digits of a name. Spark's Prometheus servlet replaces all others. */
-  def labelOf(name: String): String = name.take(LongestLabel).replaceAll("[^a-zA-Z0-9]", "_")
+  def labelOf(name: String): String = name.take(MaxLabel).replaceAll("[^a-zA-Z0-9]", "_")
 }

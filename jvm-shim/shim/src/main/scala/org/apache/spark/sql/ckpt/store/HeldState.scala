@@ -126,7 +126,7 @@ private[ckpt] final class HeldState(
    * which needs them all.
    */
   private def canWait(found: StateLocation): Boolean =
-    isDivided(found) && found.rows >= HeldState.leastRowsToWait && !found.base.due
+    isDivided(found) && found.rows >= HeldState.minRowsToWait && !found.base.due
 
   /** Leaves the rows in their segments. */
   private def leave(version: Long, found: StateLocation): Unit = {
@@ -242,7 +242,7 @@ private[ckpt] final class HeldState(
   }
 
   /** Moves state to the local disk, if all stores of the JVM exceed their budget together. */
-  def shed(): Unit = if (!isEmpty) held.shed()
+  def evict(): Unit = if (!isEmpty) held.evict()
 
   /** Frees the memory. */
   def release(): Unit = {
@@ -318,5 +318,5 @@ private[ckpt] final class HeldState(
 private[ckpt] object HeldState {
 
   /** Least rows of a state whose load may wait; tests lower it. */
-  @volatile private[ckpt] var leastRowsToWait = 500000L
+  @volatile private[ckpt] var minRowsToWait = 500000L
 }

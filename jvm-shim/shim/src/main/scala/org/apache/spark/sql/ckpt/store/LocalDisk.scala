@@ -24,7 +24,7 @@ private[ckpt] object LocalDisk {
 
   /** Local disk below the state of one store, beyond this memory for all stores of the JVM. */
   def tier(memoryBudget: Long): LocalTier =
-    new LocalTier(memoryBudget, MemoryBudget.here, () => newFile(), () => StateMemory.shed())
+    new LocalTier(memoryBudget, MemoryBudget.here, () => newFile(), () => StateMemory.evict())
 
   /** Path of a new file, in a random one of Spark's directories: each disk gets its share. */
   private def newFile(): Path = {

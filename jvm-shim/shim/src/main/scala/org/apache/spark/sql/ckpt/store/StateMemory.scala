@@ -23,7 +23,7 @@ private[ckpt] trait MemoryUser {
   def memoryBytes: Long
 
   /** Moves state to the local disk, if all stores of the JVM exceed their budget together. Never waits. */
-  def shed(): Unit
+  def evict(): Unit
 }
 
 /**
@@ -53,7 +53,7 @@ private[ckpt] object StateMemory extends UnmanagedMemory("spark-ckpt", "state") 
   private[ckpt] def users: Seq[MemoryUser] = stores.synchronized(stores.asScala.toSeq)
 
   /** Makes all stores move state to the local disk that exceeds the budget. Never waits. */
-  def shed(): Unit = users.foreach(_.shed())
+  def evict(): Unit = users.foreach(_.evict())
 
   override def getMemBytesUsed: Long = users.map(_.memoryBytes).sum
 }

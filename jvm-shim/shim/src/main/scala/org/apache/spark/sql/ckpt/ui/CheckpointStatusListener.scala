@@ -132,7 +132,7 @@ private[ckpt] final class CheckpointStatusListener(conf: SparkConf, store: Eleme
     if (report.operators.nonEmpty) {
       store.write(new CheckpointDetails(key, report.whole))
       details.enqueue(key)
-      while (details.size > MostDetails) delete(classOf[CheckpointDetails], details.dequeue())
+      while (details.size > MaxDetails) delete(classOf[CheckpointDetails], details.dequeue())
     }
   }
 
@@ -160,5 +160,5 @@ private[ckpt] object CheckpointStatusListener {
   private val Listener = "the listener for the tab of checkpoints"
 
   /** Checkpoints with operators and subtasks, over all runs. One with 1,000 subtasks takes about 50 KB. */
-  private[ui] val MostDetails = 200
+  private[ui] val MaxDetails = 200
 }

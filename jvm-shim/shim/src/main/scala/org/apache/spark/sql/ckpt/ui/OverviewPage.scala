@@ -48,7 +48,7 @@ private[ui] final class OverviewPage(parent: CheckpointTab) extends WebUIPage(""
       count("Failed", _.failed),
       count("Restored", _.restored),
       latest("Latest completed", _.completed, Latest.completed),
-      latest("Latest failed", _.failed, Latest.failed(_, MostOfCause)),
+      latest("Latest failed", _.failed, Latest.failed(_, MaxCause)),
       latest("Latest restore", _.restored, Latest.restored),
       latest("Latest savepoint", _.savepoint, Latest.savepoint),
       column.unsorted("Owner", row => row.start.fold(Cells.text(""))(Owners.all)))
@@ -58,7 +58,7 @@ private[ui] final class OverviewPage(parent: CheckpointTab) extends WebUIPage(""
 private[ui] object OverviewPage {
 
   /** Characters of a cause in a row. The page of the run has all of them. */
-  private val MostOfCause = 150
+  private val MaxCause = 150
 }
 
 /** A run with its reports decoded. */

@@ -50,7 +50,7 @@ private[ui] final class StatePage(parent: CheckpointTab)
     val keys = reports.last.operators.map(operator => (operator.operatorId, operator.store))
     def lines(total: CheckpointReport => Option[Long], of: OperatorReport => Option[Long]) = {
       val all = Svg.Line("all", points(total))
-      if (keys.size < 2 || keys.size > MostLines) Seq(all)
+      if (keys.size < 2 || keys.size > MaxLines) Seq(all)
       else all +: keys.map { case (id, store) =>
         Svg.Line(names.store(id, store),
           points(_.operators.find(o => o.operatorId == id && o.store == store).flatMap(of)))
@@ -84,7 +84,7 @@ private[ui] final class StatePage(parent: CheckpointTab)
       column.sorted(s"Size of a partition $Spread", row => spread(row.sizes, bytes), _.sizes.map(_.most)),
       column.sorted("Skew of size", row => skew(row.sizes), row => ratio(row.sizes), Some(SkewIs)))
     val path = parent.address(request, Name, "run" -> runId)
-    val plots = rows.take(MostLines).zipWithIndex.flatMap { case (row, index) =>
+    val plots = rows.take(MaxLines).zipWithIndex.flatMap { case (row, index) =>
       val name = names.store(row.operator.operatorId, row.operator.store)
       Svg.columns(s"rows-$index", s"Rows by partition: $name", row.subtasks.map(s => (s.partition, s.rows)),
         _.toString) ++
@@ -130,7 +130,7 @@ private[ui] object StatePage {
   val Name = "state"
 
   /** Stores with plots and lines of their own. */
-  private val MostLines = 8
+  private val MaxLines = 8
 
   private val Spread = "(min / median / max)"
   private val SkewIs = "Largest partition as a multiple of the mean one"

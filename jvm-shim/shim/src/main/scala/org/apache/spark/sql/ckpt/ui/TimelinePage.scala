@@ -101,7 +101,7 @@ private[ui] final class TimelinePage(parent: CheckpointTab)
     else {
       for {
         operator <- report.operators
-        partition <- 0L until operator.parallelism.min(MostStrips)
+        partition <- 0L until operator.parallelism.min(MaxStrips)
         if !listed.contains((operator.operatorId, operator.store, partition))
       } yield {
         val name = names.subtask(operator.operatorId, operator.store, partition)
@@ -118,7 +118,7 @@ private[ui] final class TimelinePage(parent: CheckpointTab)
 private[ui] object TimelinePage {
   val Name = "timeline"
 
-  private val MostStrips = 1000L
+  private val MaxStrips = 1000L
 
   /**
    * Phases of a checkpoint in milliseconds since the trigger.

@@ -87,7 +87,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   for (limit <- Seq(1000L, 0L)) {
     test(s"deltas are merged in the background, with $limit bytes in the ack") {
       val bases = new Bases((), limit)
-      bases.obey(merge, snapshot("a"))
+      bases.follow(merge, snapshot("a"))
       val ready = merged(bases)
       assert(ready.demand.inputs == "digest" && ready.segment.info.entries == 1)
       assert(ready.segment.path.isEmpty == (limit > 0) && bases.isIdle)
@@ -102,20 +102,20 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val bases = new Bases(())
     val deltas = merge.merge.get.deltas
     val missing = deltas.head.copy(file = Some(LocatedFile("shared/missing", 100)))
-    bases.obey(merge.copy(merge = merge.merge.map(_.copy(deltas = Seq(missing, deltas(1))))), snapshot("a"))
+    bases.follow(merge.copy(merge = merge.merge.map(_.copy(deltas = Seq(missing, deltas(1))))), snapshot("a"))
     eventually(timeout(5.minutes))(assert(bases.lastFailure.isDefined))
     val failure = bases.lastFailure.get.asInstanceOf[CheckpointFailure]
     assert(failure.error == "DeltaMergeError" && failure.reason.contains("versions 1 to 2"))
     assert(bases.isIdle && bases.forAck(snapshot("a")).isEmpty)
-    bases.obey(merge, snapshot("a"))
+    bases.follow(merge, snapshot("a"))
     assert(merged(bases).segment.info.entries == 1)
   }
 
   test("a required base takes the place of a merge") {
     val bases = new Bases((), ackThreshold = 0)
-    bases.obey(merge, snapshot("a"))
+    bases.follow(merge, snapshot("a"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
-    bases.obey(required, snapshot("b"))
+    bases.follow(required, snapshot("b"))
     assert(written(bases).exists(_.stateId == "b"))
     assert(bases.isIdle && shared.isEmpty)
   }
@@ -129,7 +129,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       end.await()
       if (fails) throw new java.io.IOException("no space")
     }, ackThreshold)
-    bases.obey(due, snapshot("a"))
+    bases.follow(due, snapshot("a"))
     assert(begun.await(5, TimeUnit.MINUTES))
   }
 
@@ -144,7 +144,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       import beside._
       try {
         (1 to 3 by 2).foreach { first =>
-          bases.obey(mergeFrom(first), snapshot("b"))
+          bases.follow(mergeFrom(first), snapshot("b"))
           assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
           assert(merged(bases).demand.firstVersion == first)
           assert(bases.inProgress == Seq(VersionSpan(0, 0)) && !bases.isReady)
@@ -158,12 +158,12 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a base ends before the merge above it, and each travels with an ack of its own") {
     val beside = new Beside
     import beside._
-    bases.obey(merge, snapshot("b"))
+    bases.follow(merge, snapshot("b"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
     end.countDown()
-    bases.obey(required, snapshot("b"))
+    bases.follow(required, snapshot("b"))
     assert(written(bases).exists(_.stateId == "a"))
-    bases.obey(BaseDemand.Nothing, snapshot("c"))
+    bases.follow(BaseDemand.Nothing, snapshot("c"))
     assert(bases.inProgress == Seq(VersionSpan(1, 2)))
     assert(merged(bases).demand.version == 2 && bases.isIdle)
   }
@@ -171,7 +171,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a base that fails leaves the merge above it, and the reverse") {
     val beside = new Beside(fails = true)
     import beside._
-    bases.obey(merge, snapshot("b"))
+    bases.follow(merge, snapshot("b"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
     end.countDown()
     eventually(timeout(5.minutes))(assert(bases.lastFailure.exists(_.getMessage == "no space")))
@@ -179,7 +179,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
 
     val second = new Beside
     val broken = merge.merge.map(_.copy(deltas = merge.merge.get.deltas.map(_.copy(inline = Array[Byte](1)))))
-    second.bases.obey(merge.copy(merge = broken), snapshot("b"))
+    second.bases.follow(merge.copy(merge = broken), snapshot("b"))
     eventually(timeout(5.minutes))(assert(second.bases.lastFailure.isDefined))
     assert(second.bases.inProgress == Seq(VersionSpan(0, 0)))
     second.end.countDown()
@@ -189,14 +189,14 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a store that is closed while a base and a merge are written leaves no file of either") {
     val beside = new Beside(ackThreshold = -1)
     import beside._
-    bases.obey(merge, snapshot("b"))
+    bases.follow(merge, snapshot("b"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
     assert(shared.size == 1)
     bases.forget()
     assert(bases.isIdle && shared.isEmpty)
     end.countDown()
     val last = new Bases((), ackThreshold = -1)
-    last.obey(due, snapshot("c"))
+    last.follow(due, snapshot("c"))
     eventually(timeout(5.minutes))(assert(last.isReady))
     assert(shared.size == 1)
     last.forget()
@@ -211,11 +211,11 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       end.await()
     })
     val closing = new BaseSnapshots("partition 4", slow, () => -1L)
-    closing.obey(merge, snapshot("a"))
+    closing.follow(merge, snapshot("a"))
     assert(begun.await(5, TimeUnit.MINUTES))
     closing.forget()
     end.countDown()
-    bases.obey(merge, snapshot("b"))
+    bases.follow(merge, snapshot("b"))
     assert(merged(bases).demand.version == 2 && shared.size == 1)
     shared.foreach(name => files.delete(s"shared/$name"))
     assert(closing.isIdle && closing.lastFailure.isEmpty)
@@ -242,7 +242,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       }
     }
     val bases = new BaseSnapshots("partition 5", files, () => -1L, slow)
-    bases.obey(demand, snapshot("a"))
+    bases.follow(demand, snapshot("a"))
     assert(begun.await(5, TimeUnit.MINUTES))
   }
 
@@ -252,7 +252,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
         val merge = new MidMerge
         import merge._
         if (cause == "a base begins") {
-          bases.obey(due, snapshot("b"))
+          bases.follow(due, snapshot("b"))
           eventually(timeout(5.minutes))(assert(bases.inProgress == Seq(VersionSpan(0, 0))))
         } else {
           bases.forget()
@@ -260,7 +260,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
         end.countDown()
         // The thread is free again.
         val next = new Bases(())
-        next.obey(mergeFrom(1), snapshot("c"))
+        next.follow(mergeFrom(1), snapshot("c"))
         assert(merged(next).demand.version == 2)
         if (cause == "a base begins") assert(ready(bases).isInstanceOf[ReadyBase])
         assert(bases.isIdle && bases.lastFailure.isEmpty)
@@ -274,10 +274,10 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a merge is begun only above everything in progress, and a base only without another") {
     val beside = new Beside
     import beside._
-    bases.obey(mergeFrom(3), snapshot("b"))
-    Seq(mergeFrom(1), mergeFrom(3), mergeFrom(4), due).foreach(bases.obey(_, snapshot("c")))
+    bases.follow(mergeFrom(3), snapshot("b"))
+    Seq(mergeFrom(1), mergeFrom(3), mergeFrom(4), due).foreach(bases.follow(_, snapshot("c")))
     assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(3, 4)))
-    bases.obey(mergeFrom(5), snapshot("b"))
+    bases.follow(mergeFrom(5), snapshot("b"))
     assert(bases.inProgress.last == VersionSpan(5, 6))
     end.countDown()
     eventually(timeout(5.minutes))(assert(bases.inProgress.size == 3 && bases.isReady))
@@ -286,9 +286,9 @@ class BaseSnapshotsSuite extends AnyFunSuite {
 
   test("a base that is due replaces the merges below it") {
     val bases = new Bases((), ackThreshold = -1)
-    bases.obey(merge, snapshot("a"))
+    bases.follow(merge, snapshot("a"))
     eventually(timeout(5.minutes))(assert(bases.isReady))
-    bases.obey(due, snapshot("b"))
+    bases.follow(due, snapshot("b"))
     eventually(timeout(5.minutes))(assert(bases.inProgress == Seq(VersionSpan(0, 0))))
     assert(ready(bases).isInstanceOf[ReadyBase] && shared.size == 1)
     shared.foreach(name => files.delete(s"shared/$name"))
@@ -304,9 +304,9 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val bases = new Bases((), ackThreshold = -1)
     val end = busy()
     try {
-      bases.obey(due, base)
+      bases.follow(due, base)
       Seq(1, 3).foreach { first =>
-        bases.obey(mergeFrom(first), snapshot("a"))
+        bases.follow(mergeFrom(first), snapshot("a"))
         assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
         eventually(timeout(5.minutes))(assert(bases.isReady))
         if (first == 1) assert(merged(bases).demand.version == 2)
@@ -326,7 +326,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   /** Keeps the background thread busy until the returned latch is opened. */
   private def busy(): CountDownLatch = {
     val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
-    new Bases({ begun.countDown(); end.await() }).obey(due, snapshot("x"))
+    new Bases({ begun.countDown(); end.await() }).follow(due, snapshot("x"))
     assert(begun.await(5, TimeUnit.MINUTES))
     end
   }
@@ -342,24 +342,24 @@ class BaseSnapshotsSuite extends AnyFunSuite {
         var fails = true
         val bases = new Bases(if (fails) throw error)
         val uncaught = UncaughtErrorsReporter.expecting(_ eq error) {
-          bases.obey(due, snapshot("a"))
+          bases.follow(due, snapshot("a"))
           eventually(timeout(5.minutes))(assert(bases.lastFailure.contains(error)))
           assert(bases.isIdle && written(bases).isEmpty)
           fails = false
-          bases.obey(due, snapshot("b"))
+          bases.follow(due, snapshot("b"))
           eventually(timeout(5.minutes))(assert(written(bases).exists(_.stateId == "b")))
         }
         // Only a lack of memory is not that of the base alone. It is in the log, and Spark ends an executor by it.
         assert(uncaught.exists(_ eq error) == error.isInstanceOf[OutOfMemoryError])
         assert(uncaught.isEmpty || uncaught.exists(_.getCause eq error))
-        bases.failureTold()
+        bases.clearFailure()
         assert(bases.lastFailure.isEmpty)
       }
     }
 
   test("a state of which no base can be written fails the next ack, whatever was demanded") {
     val bases = new Bases(throw new StateTooLargeException("Key group 7 has too much: raise it."))
-    bases.obey(due, snapshot("a"))
+    bases.follow(due, snapshot("a"))
     eventually(timeout(5.minutes))(assert(bases.lastFailure.isDefined))
     (1 to 2).foreach { _ =>
       val failure = intercept[StateTooLargeException](written(bases))
@@ -370,7 +370,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   test("a required base that fails fails the ack, and the next one tries again") {
     var fails = true
     val bases = new Bases(if (fails) throw new java.io.IOException("no space"))
-    bases.obey(required, snapshot("a"))
+    bases.follow(required, snapshot("a"))
     (1 to 3).foreach { _ =>
       val failure = intercept[CheckpointFailure](written(bases))
       assert(failure.error == "BaseSnapshotError" && failure.reason.contains("partition 3"))
@@ -393,18 +393,18 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     }
     val bases = new Bases(())
     bases.close()
-    bases.obey(due, new Counted)
-    bases.obey(merge, new Counted)
+    bases.follow(due, new Counted)
+    bases.follow(merge, new Counted)
     assert(bases.isIdle && closed == 1)
     // In the middle of the demand.
     val other = new Bases(())
-    other.obey(due, {
+    other.follow(due, {
       other.close()
       new Counted
     })
     assert(other.isIdle && closed == 2)
     // A task that is committing goes on.
-    bases.obey(required, new Counted)
+    bases.follow(required, new Counted)
     assert(written(bases).exists(_.stateId == "a") && closed == 3)
   }
 
@@ -424,13 +424,13 @@ class BaseSnapshotsSuite extends AnyFunSuite {
         super.write(snapshot, pass)
       }
     }
-    bases.obey(due, backend.snapshotBase())
+    bases.follow(due, backend.snapshotBase())
     assert(begun.await(5, TimeUnit.MINUTES))
     bases.forget()
     end.countDown()
     eventually(timeout(5.minutes))(assert(stopped))
     val next = new Bases(())
-    next.obey(due, snapshot("b"))
+    next.follow(due, snapshot("b"))
     assert(ready(next).isInstanceOf[ReadyBase] && bases.lastFailure.isEmpty && shared.isEmpty)
   }
 
@@ -438,7 +438,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val end = busy()
     try {
       val bases = new Bases(())
-      bases.obey(due, snapshot("a"))
+      bases.follow(due, snapshot("a"))
       assert(written(bases).isEmpty && !bases.isIdle)
     } finally end.countDown()
   }
@@ -447,7 +447,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val end = busy()
     try {
       val bases = new Bases(())
-      bases.obey(required, snapshot("a"))
+      bases.follow(required, snapshot("a"))
       assert(written(bases).exists(_.stateId == "a"))
     } finally end.countDown()
   }
@@ -456,9 +456,9 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
     @volatile var times = 0
     val bases = new Bases({ times += 1; begun.countDown(); end.await() })
-    bases.obey(due, snapshot("a"))
+    bases.follow(due, snapshot("a"))
     assert(begun.await(5, TimeUnit.MINUTES))
-    bases.obey(required, snapshot("b"))
+    bases.follow(required, snapshot("b"))
     var found: Option[ReadyBase] = None
     val waiting = new Thread(() => found = written(bases))
     waiting.start()
@@ -472,17 +472,17 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     @volatile var writes = 0
     val end = busy()
     val queued = new Bases(writes += 1, ackThreshold = -1)
-    queued.obey(due, snapshot("a"))
+    queued.follow(due, snapshot("a"))
     queued.forget()
     end.countDown()
     val (begun, rest) = (new CountDownLatch(1), new CountDownLatch(1))
     val running = new Bases({ begun.countDown(); rest.await() }, ackThreshold = -1)
-    running.obey(due, snapshot("b"))
+    running.follow(due, snapshot("b"))
     assert(begun.await(5, TimeUnit.MINUTES))
     running.forget()
     rest.countDown()
     val last = new Bases((), ackThreshold = -1)
-    last.obey(due, snapshot("c"))
+    last.follow(due, snapshot("c"))
     eventually(timeout(5.minutes))(assert(last.isReady))
     assert(shared.size == 1)
     last.forget()

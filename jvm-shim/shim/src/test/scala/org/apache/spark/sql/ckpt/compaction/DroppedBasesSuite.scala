@@ -75,7 +75,7 @@ class DroppedBasesSuite extends AnyFunSuite with LiveHeap {
   private def awaitLane(): Unit = {
     val files = new StateFiles(new Path(directory.toUri), new Configuration())
     val last = new BaseSnapshots("the last store", files, () => 1000L)
-    last.obey(due, new HashMapStateBackend(1).snapshotBase())
+    last.follow(due, new HashMapStateBackend(1).snapshotBase())
     eventually(timeout(5.minutes))(assert(last.isReady))
     last.forget()
   }
@@ -86,13 +86,13 @@ class DroppedBasesSuite extends AnyFunSuite with LiveHeap {
   test("bases that wait behind others keep nothing of a state that was given up") {
     val stuck = new Stuck
     val first = stuck.bases("the first store")
-    first.obey(due, deferred(filled()))
+    first.follow(due, deferred(filled()))
     assert(stuck.begun.await(5, TimeUnit.MINUTES))
     try {
       val before = liveHeap()
       def ended(): Long = {
         val stores = Seq.fill(3)(filled()).map(backend => (backend, stuck.bases("a store")))
-        stores.foreach { case (backend, bases) => bases.obey(due, deferred(backend)) }
+        stores.foreach { case (backend, bases) => bases.follow(due, deferred(backend)) }
         val whole = liveHeap() - before
         stores.foreach { case (backend, bases) =>
           bases.forget()
@@ -121,7 +121,7 @@ class DroppedBasesSuite extends AnyFunSuite with LiveHeap {
     def ended(): Unit = {
       val backend = filled(tier)
       val bases = stuck.bases("a store")
-      bases.obey(due, deferred(backend))
+      bases.follow(due, deferred(backend))
       assert(stuck.begun.await(5, TimeUnit.MINUTES))
       write(backend, backend.table("default"), 1)
       assertCounted(backend.memoryBytes, liveHeap() - before, "a base in progress")
@@ -145,7 +145,7 @@ class DroppedBasesSuite extends AnyFunSuite with LiveHeap {
     val stuck = new Stuck
     val backend = filled()
     val bases = stuck.bases("a store")
-    bases.obey(BaseDemand(due = true, required = true), deferred(backend))
+    bases.follow(BaseDemand(due = true, required = true), deferred(backend))
     assert(stuck.begun.await(5, TimeUnit.MINUTES))
     val context = TaskContext.empty()
     val error = new AtomicReference[Throwable]

@@ -46,7 +46,7 @@ class ReadAheadSuite extends AnyFunSuite {
     bytes
   }
 
-  private val unshared = new SharedReads(largestFile = 0)
+  private val unshared = new SharedReads(maxFile = 0)
 
   test("the files of a load are opened at the same time, and no request asks for their length") {
     val contents = (0 until 5).map(random(_, 1000))
@@ -109,7 +109,7 @@ class ReadAheadSuite extends AnyFunSuite {
     MeetingFileSystem.expect(0)
     val short = file("short", random(1, 100)).copy(bytes = 200)
     for {
-      shared <- Seq(unshared, new SharedReads(largestFile = 1000))
+      shared <- Seq(unshared, new SharedReads(maxFile = 1000))
       (located, expected) <-
         Seq(short -> classOf[EOFException], LocatedFile("none", 100) -> classOf[FileNotFoundException])
     } {
@@ -128,7 +128,7 @@ class ReadAheadSuite extends AnyFunSuite {
     MeetingFileSystem.expect(0)
     val bytes = random(3, 200000)
     val located = file("shared", bytes)
-    val shared = new SharedReads(largestFile = 200000)
+    val shared = new SharedReads(maxFile = 200000)
     MeetingFileSystem.opened.set(0)
     for (store <- 0 until 4) {
       val ahead = new ReadAhead(files, partBytes = 1000, shared = shared)

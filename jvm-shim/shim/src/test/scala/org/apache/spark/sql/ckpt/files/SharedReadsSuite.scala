@@ -58,7 +58,7 @@ class SharedReadsSuite extends AnyFunSuite with Eventually {
   }
 
   test("the copies used last stay within the bound") {
-    val shared = new SharedReads(100, mostBytes = 25)
+    val shared = new SharedReads(100, maxBytes = 25)
     val reads = new AtomicInteger
     def read(path: String): Unit = ask(shared, path)(Array[Byte](reads.incrementAndGet().toByte)).get()
     Seq("a", "b", "a", "c").foreach(read)

@@ -69,7 +69,7 @@ class StateMemorySuite extends AnyFunSuite {
 
   test("without stores there is no consumer, and the next store brings it back") {
     final class Store(override val memoryBytes: Long) extends MemoryUser {
-      override def shed(): Unit = ()
+      override def evict(): Unit = ()
     }
     val (one, two) = (new Store(3), new Store(4))
     val before = counted

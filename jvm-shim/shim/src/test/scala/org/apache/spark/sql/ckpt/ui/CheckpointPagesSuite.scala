@@ -200,7 +200,7 @@ class CheckpointPagesSuite extends AnyFunSuite {
   }
 
   test("a checkpoint whose subtasks are forgotten keeps its operators") {
-    val most = CheckpointStatusListener.MostDetails
+    val most = CheckpointStatusListener.MaxDetails
     val runs = (0 to most).map(n => s"run $n")
     val tab = new Tab(runs.flatMap(run => Seq(triggered(1, run), completed(1, run))),
       "spark.sql.streaming.ui.retainedQueries" -> "1000")

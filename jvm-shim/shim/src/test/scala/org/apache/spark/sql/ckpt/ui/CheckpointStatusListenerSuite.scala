@@ -139,7 +139,7 @@ class CheckpointStatusListenerSuite extends AnyFunSuite {
     assert(ended.runs.map(_.runId) == Seq("run 3", "run 4"))
     assert(ended.checkpoints("run 1").isEmpty && ended.checkpoint(CheckpointStatusStore.key("run 1", 0)).isEmpty)
 
-    val most = CheckpointStatusListener.MostDetails
+    val most = CheckpointStatusListener.MaxDetails
     val many = status((1L to most + 3).flatMap(n => Seq(triggered(n), completed(n))),
       conf.clone().set(StaticSQLConf.STREAMING_UI_RETAINED_PROGRESS_UPDATES, most + 50))
     val withDetails = many.checkpoints(Run).map(found => many.details(found.key).isDefined)
