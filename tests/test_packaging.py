@@ -28,6 +28,7 @@ from spark_ckpt.errors import JarNotFoundError, PySparkNotFoundError, SparkCkptE
 from tests.support.spark_version import MINOR
 
 REPOSITORY = Path(__file__).parents[1]
+ENGINE = "io/github/sparkckpt/engine/"
 
 
 def load(path: Path) -> ModuleType:
@@ -92,10 +93,30 @@ def test_the_jar_holds_the_provider_and_nothing_foreign() -> None:
     with zipfile.ZipFile(spark_ckpt.jar_path()) as jar:
         names = [name for name in jar.namelist() if name.endswith(".class")]
     assert PROVIDER_CLASS.replace(".", "/") + ".class" in names
-    foreign = {name for name in names if not name.startswith("org/apache/spark/sql/ckpt/")}
+    foreign = {name for name in names if not name.startswith(("org/apache/spark/sql/ckpt/", ENGINE))}
     # In Spark's packages, the jar for 4.0 has the type aliases of Relocated.scala alone.
     aliases = {name for name in foreign if re.fullmatch(r"org/apache/spark/sql/execution/.*/package\$?\.class", name)}
     assert foreign == (aliases if MINOR == "4.0" else set())
+
+
+def test_each_jar_holds_the_same_engine() -> None:
+    engines = []
+    for minor in jars.SUPPORTED_SPARK:
+        path = Path(spark_ckpt.jar_path()).with_name(jars.jar_name(minor, spark_ckpt.__version__))
+        with zipfile.ZipFile(path) as jar:
+            engines.append({name: jar.read(name) for name in jar.namelist() if name.startswith(ENGINE)})
+    assert len(engines[0]) > 200
+    assert [other.keys() ^ engines[0].keys() for other in engines] == [set()] * len(engines)
+    assert all(other == engines[0] for other in engines)
+
+
+def test_the_engine_is_compiled_against_the_oldest_spark() -> None:
+    poms = [(REPOSITORY / "jvm-shim" / module / "pom.xml").read_text(encoding="utf-8") for module in ("engine", "shim")]
+    engine = {name: re.findall(f"<{name}>(.*)</{name}>", poms[0]) for name in ("unsafe.version", "scala.version")}
+    profile = re.search(r"<id>spark-4\.0</id>.*?</profile>", poms[1], re.DOTALL)
+    assert profile
+    assert engine["unsafe.version"] == [jars.SUPPORTED_SPARK["4.0"]]
+    assert engine["scala.version"] == re.findall(r"<scala\.version>(.*)</scala\.version>", profile[0])
 
 
 def test_maven_and_python_have_one_version() -> None:
