@@ -62,7 +62,7 @@ def test_the_shim_has_the_same_defaults() -> None:
     threshold = re.search(r"DefaultAckThreshold = 1L << ([0-9]+)\n", source)
     timeout = re.search(r"DefaultBridgeTimeout: FiniteDuration = ([0-9]+)\.seconds\n", source)
     silence = re.search(r"DefaultBridgeSilence: FiniteDuration = ([0-9]+)\.seconds\n", source)
-    least = re.search(r"LeastSilence: FiniteDuration = ([0-9]+)\.second\n", source)
+    least = re.search(r"MinSilence: FiniteDuration = ([0-9]+)\.second\n", source)
     assert silence is not None
     assert least is not None
     assert int(silence[1]) == CheckpointConfig().bridge_silence

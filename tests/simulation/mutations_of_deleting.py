@@ -89,10 +89,10 @@ def _grace_from_now() -> Iterator[None]:
     """Measures the age of an orphan from now, not from the newest checkpoint, and skips the check for lost bases."""
     collect = gc.collect_garbage
 
-    def count_from_now(storage: Any, *, grace_seconds: float, clock: Any) -> Any:
+    def count_from_now(storage: Any, *, grace_seconds: float, clock: Any, **hooks: Any) -> Any:
         before_ms = clock.now_ms() - int(grace_seconds * 1000)
         with patch.object(gc, "select_orphans", lambda there, used, _: select_orphans(there, used, before_ms)):
-            return collect(storage, grace_seconds=grace_seconds, clock=clock)
+            return collect(storage, grace_seconds=grace_seconds, clock=clock, **hooks)
 
     with (
         patch("tests.simulation.world.collect_garbage", count_from_now),

@@ -17,6 +17,7 @@ from spark_ckpt.completed import ClaimRecord
 from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
 from spark_ckpt.errors import LogMissingError, StorageError
+from spark_ckpt.migrate import earlier_state
 from spark_ckpt.operations.errors import CollectionRefusedError
 from spark_ckpt.operations.gc import DEFAULT_GRACE_SECONDS, collect_garbage
 from spark_ckpt.storage import Storage
@@ -326,7 +327,9 @@ class World:
         if self._has_wrong_clocks and self.rng.random() < 0.5:
             self.count(f"clock: {clock.go_wrong(self.rng)}")
         try:
-            collection = collect_garbage(self.storage(group), grace_seconds=grace_seconds, clock=clock)
+            collection = collect_garbage(
+                self.storage(group), grace_seconds=grace_seconds, earlier_states=earlier_state, clock=clock
+            )
         except (StorageError, CollectionRefusedError, LogMissingError) as e:
             # The files may lag behind ZooKeeper and name a deleted checkpoint, or one is damaged; no other error is
             # acceptable.

@@ -182,7 +182,7 @@ def export_query(
     source_uids: dict[str, str] | None,
     checkpoint_id: int | None,
 ) -> None:
-    """Export a query's state to a Spark provider or a Flink savepoint.
+    """Export a query's state to Spark or Flink.
 
     LOCATION is the checkpointLocation of a stopped query with spark-ckpt; it never changes. At NEW_LOCATION, a new
     directory, the query continues from the same batch with HDFSBackedStateStoreProvider (spark-hdfs, Spark's default)

@@ -70,7 +70,7 @@ public final class StruckDisk extends SparkListener {
       HERE.left = left;
       HERE.folder = Path.of(folder);
     }
-    if (what.equals("sort")) HashMapSnapshot$.MODULE$.leastBuffer_$eq(256);
+    if (what.equals("sort")) HashMapSnapshot$.MODULE$.minBuffer_$eq(256);
   }
 
   public static void disarm() {

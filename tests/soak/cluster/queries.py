@@ -20,6 +20,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_ckpt import read_state
+from spark_ckpt.location.listing import list_completed
+from spark_ckpt.storage import LocalStorage
 from tests.support.checkpoints import committed_batches
 
 SCATTER = 2_654_435_761
@@ -93,6 +95,12 @@ class SoakQuery(ABC):
         # From 1 on: the first watermark is 0, and a row at 0 is late.
         return sf.timestamp_seconds((value / self.rows).cast("long") + 1)
 
+    def _state(self) -> pa.Table:
+        """State after the last committed batch. A stop may leave a newer checkpoint, whose batch is repeated."""
+        records = list_completed(LocalStorage(self.location)).records
+        newest = next(record for record in reversed(records) if record.version <= self.batches)
+        return read_state(self.location, id=newest.id).to_arrow()
+
     def _values(self) -> NDArray[np.int64]:
         return np.arange(self.batches * self.rows, dtype=np.int64)
 
@@ -132,7 +140,7 @@ class LargeCount(SoakQuery):
         np.add.at(count, keys, 1)
         np.add.at(total, keys, values)
         np.maximum.at(newest, keys, values)
-        state = read_state(self.location).to_arrow()
+        state = self._state()
         found = _numbers(_field(state, "key", 0))
         order = np.argsort(found)
         present = np.flatnonzero(count)
@@ -173,7 +181,7 @@ class Windows(SoakQuery):
         # A window leaves with the batch whose watermark has reached its end.
         live = (window + 1) * WINDOW_SECONDS * 1000 > self._watermark_ms()
         pairs, count = np.unique(window[live] * self.keys + values[live] % self.keys, return_counts=True)
-        state = read_state(self.location).to_arrow()
+        state = self._state()
         start = pc.struct_field(_field(state, "key", 0), 0)
         first = _numbers(pc.divide(pc.cast(pc.cast(start, pa.timestamp("us")), pa.int64()), WINDOW_SECONDS * 1_000_000))
         found = first * self.keys + _numbers(_field(state, "key", 1))
