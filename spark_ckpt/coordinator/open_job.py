@@ -171,12 +171,12 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
     try:
         parent = starting_point(trigger, storage, store)
     except (DamagedCheckpointError, VersionNotFoundError) as damaged:
-        rollbacks.answer().check_epoch(storage.location, trigger.log_epoch)
+        _check_log_epoch(trigger, storage, rollbacks)
         if rollback.is_enabled:
             rollback.run(damaged_record or damaged)
         raise
     check_parallelism(trigger, parent, config)
-    rollbacks.answer().check_epoch(storage.location, trigger.log_epoch)
+    _check_log_epoch(trigger, storage, rollbacks)
     max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
     if rollback.damaged:
@@ -198,6 +198,11 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
     backlog = Backlog(storage, store, registry, cleaner, older, there_before)
     backlog.start(environment.in_background)
     return OpenJob(owner, storage, store, registry, cleaner, backlog, config, max_parallelism, chain, parent, history)
+
+
+def _check_log_epoch(trigger: Trigger, storage: Storage, rollbacks: Request[Rollbacks]) -> None:
+    if trigger.log_epoch is not None:  # without the fence of Spark's logs, a start needs no list of rollbacks
+        rollbacks.answer().check_epoch(storage.location, trigger.log_epoch)
 
 
 def _earlier_files(

@@ -46,17 +46,17 @@ class Rollbacks:
         begun, done = ({int(match[1]) for match in found if match[2] == suffix} for suffix in ("json", "done"))
         return cls(max(begun, default=0), tuple(sorted(begun - done)))
 
-    def check_epoch(self, location: str, log_epoch: int | None) -> None:
+    def check_epoch(self, location: str, log_epoch: int) -> None:
         """Check that the logs from which Spark has planned a batch are not those before a rollback.
 
         Args:
             location: the checkpoint location, for the error.
-            log_epoch: log epoch at the start of the run; None if it does not keep to the fence of Spark's logs.
+            log_epoch: log epoch at the start of the run.
 
         Raises:
             LogFencedError: they are. The batch may lack its checkpoint, which is no damage.
         """
-        if log_epoch is not None and self.epoch > log_epoch:
+        if self.epoch > log_epoch:
             raise LogFencedError(location, log_epoch)
 
 

@@ -24,6 +24,7 @@ from spark_ckpt.format.key_groups import ParallelismError
 from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.location.errors import ForeignStateError, LinkedStateError
 from spark_ckpt.messages import Operator, Outcome
+from spark_ckpt.spark_files.rollbacks import ROLLBACKS
 from spark_ckpt.storage import LocalStorage
 from spark_ckpt.storage.errors import UnsupportedSchemeError
 from tests.completed.records import owner
@@ -328,6 +329,14 @@ class TestTwoRuns:
         next_start.rows = copy.deepcopy(first.rows)
         next_start.trigger(3)
         assert sum(clock.slept) == (0 if is_gone else pytest.approx(10, abs=0.5))
+
+    @pytest.mark.parametrize(("log_epoch", "lists"), [(None, False), (0, True)])
+    def test_rollbacks_are_listed_only_for_the_fence_of_the_logs(
+        self, tmp_path: Path, log_epoch: int | None, lists: bool
+    ) -> None:
+        storage = FaultyStorage(LocalStorage(tmp_path))
+        Driver(tmp_path, environment=faulty_environment(storage), log_epoch=log_epoch).batch(1)
+        assert (("list", ROLLBACKS) in storage.log) is lists
 
     def test_the_commit_of_a_run_that_has_ended_in_this_process_is_not_waited_for(self, tmp_path: Path) -> None:
         clock = NoClock()
