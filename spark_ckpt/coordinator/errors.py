@@ -84,6 +84,18 @@ class RealTimeBatchIncompleteError(CheckpointError):
         )
 
 
+class RollbackBegunError(CheckpointError):
+    """An automatic rollback of the run has begun and failed, so the run completes no more checkpoints."""
+
+    fatal = True
+
+    def __init__(self, location: str) -> None:
+        super().__init__(
+            f"{location}: the rollback of this query has begun and is not complete, so this run completes no more "
+            f"checkpoints. Stop the query and finish the rollback with: spark-ckpt rollback {location}"
+        )
+
+
 class TooManyFailuresError(CheckpointError):
     """More consecutive storage failures than the query's settings tolerate.
 

@@ -19,7 +19,11 @@ from spark_ckpt.coordinator.ack_validation import check_ack
 from spark_ckpt.coordinator.attempts import CompletedAttempts
 from spark_ckpt.coordinator.checkpoint_cache import CheckpointCache
 from spark_ckpt.coordinator.completion import Completion, RecentBatches
-from spark_ckpt.coordinator.errors import IncompleteCheckpointError, RealTimeBatchIncompleteError
+from spark_ckpt.coordinator.errors import (
+    IncompleteCheckpointError,
+    RealTimeBatchIncompleteError,
+    RollbackBegunError,
+)
 from spark_ckpt.coordinator.failures import ORDERLY, Abort, FailureManager, FailureReason
 from spark_ckpt.coordinator.locate import located
 from spark_ckpt.coordinator.open_job import Environment, OpenJob, open_job, starting_point
@@ -105,6 +109,7 @@ class Job:
         self._pending: PendingCheckpoint | None = None
         self._expires = 0.0
         self._tried = False  # whether a completion of the pending checkpoint has failed
+        self._is_rolling_back = False
         self._unanswered: tuple[PendingCheckpoint, SubtaskKey] | None = None  # the ack that counts and is being handled
         self._completed_attempts: CompletedAttempts | None = None
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
@@ -130,6 +135,7 @@ class Job:
             IncompleteCheckpointError: subtasks of the previous batch did not acknowledge.
             SparkCkptError: the parent checkpoint cannot be used (see `open_job`).
         """
+        self._check_not_rolling_back()
         self._settle()
         self._reporting.flush()
         self._trigger = trigger
@@ -194,6 +200,7 @@ class Job:
 
     def _acknowledge(self, ack: Ack, queued_seconds: float) -> AckReply:
         self._unanswered = None
+        self._check_not_rolling_back()
         self._settle()
         self.expire()
         if self._trigger.is_standalone:
@@ -244,6 +251,7 @@ class Job:
             SparkLogFormatError: the text is not an entry of Spark's offset log.
             SparkCkptError: completion failed (see `Completion.complete`).
         """
+        self._check_not_rolling_back()
         self._settle()
         self.expire()
         if (checkpoint := self._checkpoint_cache.own_checkpoint(request.version)) is not None:
@@ -270,14 +278,22 @@ class Job:
         Raises:
             DamagedCheckpointError: the state is damaged.
             RolledBackError: the state is damaged, and the query was rolled back. The job cannot continue.
-            VersionNotFoundError, FencedError, StorageError: see these classes.
+            VersionNotFoundError, FencedError, StorageError: see these classes. If a rollback has begun, the next report
+                tries it again.
         """
         self._settle()
         job = self._open
         heartbeat = Heartbeat(self._going_back, self._clock, job.config.bridge_timeout)
         epoch = self._trigger.log_epoch
         rollback = AutomaticRollback(
-            job.storage, job.store, job.owner, job.config, self._clock, epoch, heartbeat=heartbeat
+            job.storage,
+            job.store,
+            job.owner,
+            job.config,
+            self._clock,
+            epoch,
+            heartbeat=heartbeat,
+            begins=self._rollback_begins,
         )
         _log.warning("%s cannot read version %d: %s", request.subtask, request.version, request.reason)
         try:
@@ -355,6 +371,14 @@ class Job:
         if self._pending is None:
             self._reporting.look_for_savepoint()
         self._subsumption.drop_subsumed()
+
+    def _rollback_begins(self) -> None:
+        self._is_rolling_back = True
+        self._subsumption.stop()
+
+    def _check_not_rolling_back(self) -> None:
+        if self._is_rolling_back:
+            raise RollbackBegunError(self._open.storage.location)
 
     # ---- completion --------------------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ class Subsumption:
         self._is_due = False
         self._is_proven_owner = False
         self._unused: list[str] = []
+        self._is_stopped = False
 
     def on_durable(self) -> None:
         """Note a completed checkpoint, which may subsume others.
@@ -46,7 +47,7 @@ class Subsumption:
 
     def drop_subsumed(self) -> None:
         """Drop subsumed checkpoints. After a failure, the next call retries."""
-        if not self._has_settled_backlog():
+        if self._is_stopped or not self._has_settled_backlog():
             return
         if self._is_due:
             subsumed = select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
@@ -55,6 +56,10 @@ class Subsumption:
             self._is_proven_owner = False  # another driver may claim from here on
             if not is_deferred and not self._settle_unused():
                 self._is_due = True
+
+    def stop(self) -> None:
+        """Drop no more checkpoints: a rollback may publish one again whose files the registry does not know."""
+        self._is_stopped = True
 
     def close(self, discard: bool) -> None:
         """Delete the files of dropped checkpoints, unless another driver may need them. Never raises.
@@ -65,7 +70,7 @@ class Subsumption:
         self._job.backlog.close(_CLOSE_SECONDS)
         if self._is_due:
             self.drop_subsumed()
-        if not discard or self._drop_all():
+        if self._is_stopped or not discard or self._drop_all():
             self._settle_unused()
 
     def _drop_all(self) -> bool:

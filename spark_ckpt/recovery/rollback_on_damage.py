@@ -41,6 +41,8 @@ class AutomaticRollback:
         log_epoch: log epoch at the start of the query's run; None if it does not keep to the fence of Spark's logs.
         damaged: files of damaged records, which the store ignores.
         heartbeat: signals progress to waiting tasks, because a rollback may exceed their timeout.
+        begins: called before a rollback changes anything. If it fails from then on, the run must complete no checkpoint
+            and delete none: it does not know what the rollback has published again.
     """
 
     storage: Storage
@@ -51,6 +53,7 @@ class AutomaticRollback:
     log_epoch: int | None = None
     damaged: Sequence[str] = ()
     heartbeat: Callable[[], None] = lambda: None
+    begins: Callable[[], None] = lambda: None
 
     @property
     def is_enabled(self) -> bool:
@@ -78,6 +81,7 @@ class AutomaticRollback:
                 continue
             verdict = verify_checkpoint(self.storage, record, progress=lambda done, of: self.heartbeat())
             if verdict.is_whole and verdict.can_go_back:
+                self.begins()
                 done = claim_and_move(
                     self.storage,
                     self.store,

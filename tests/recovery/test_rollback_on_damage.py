@@ -9,16 +9,18 @@ import pytest
 
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, read_metadata, state_of
 from spark_ckpt.clock import SystemClock
-from spark_ckpt.completed import ClaimRecord
+from spark_ckpt.completed import ClaimRecord, JobStatus
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
+from spark_ckpt.coordinator.errors import RollbackBegunError
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.errors import DamagedCheckpointError
+from spark_ckpt.errors import DamagedCheckpointError, StorageError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import list_completed
-from spark_ckpt.messages import NO_VERSION, Event, Notification, Unreadable
+from spark_ckpt.messages import NO_VERSION, EndOffsets, Event, Notification, Unreadable
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
+from spark_ckpt.recovery import rollback
 from spark_ckpt.recovery.errors import RolledBackError
 from spark_ckpt.recovery.fence import GRACE_SECONDS
 from spark_ckpt.recovery.state_check import check_subtask
@@ -358,6 +360,45 @@ def test_the_checkpoint_is_published_once_more(elsewhere: Query, by: str) -> Non
     assert len(ids) == 2
     assert elsewhere.restart() == 5
     assert_invariants(elsewhere.storage)
+
+
+def test_a_run_whose_rollback_fails_midway_completes_and_drops_nothing_more(
+    elsewhere: Query, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does not know the files of the checkpoint that the rollback has published once more. It may try again."""
+    flip(elsewhere, 7)
+    batch, driver = elsewhere.open(), elsewhere.driver
+    job, keys = driver.job, driver.subtasks()
+    assert job is not None
+
+    def report() -> None:
+        for key in keys:
+            job.unreadable(Unreadable(driver.run_id, key, batch, "wrong block checksum"))
+
+    def fail(*_: object) -> None:
+        raise StorageError("move", "commits/5", "no answer")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(rollback, "fenced_logs", fail)
+        with pytest.raises(StorageError):
+            report()
+    before = list_completed(elsewhere.storage).records
+    for request in (
+        lambda: job.acknowledge(driver.make_ack(keys[0], batch + 1)),
+        lambda: job.trigger(driver.make_trigger(batch + 1)),
+        lambda: job.end_offsets(EndOffsets(driver.run_id, batch, batch + 1, "")),
+    ):
+        with pytest.raises(RollbackBegunError, match="finish the rollback with: spark-ckpt rollback"):
+            request()
+    job.housekeeping()
+    assert list_completed(elsewhere.storage).records == before
+    assert all(elsewhere.storage.exists(f"ckpt/{name}") for name in files_of(elsewhere, before[-1].id))
+    with pytest.raises(RolledBackError):
+        report()
+    job.close(JobStatus.FAILED)
+    assert elsewhere.restart() == 5
+    elsewhere.driver.batch(6)
+    assert verify(elsewhere.storage).is_whole
 
 
 def test_an_earlier_driver_drops_the_checkpoint_after_all(elsewhere: Query) -> None:

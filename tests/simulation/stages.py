@@ -56,6 +56,7 @@ class TaskSet:
         self.ids: dict[SubtaskKey, str] = {}
         """State ids counted by Spark: for each subtask, the id from its first successful attempt."""
         self._run, self._trigger, self._operators, self._is_map = run, trigger, operators, is_map
+        self._read = run.read  # an attempt may begin after its batch, when the run reads further
         self._world, self._rng = run.driver.world, run.driver.rng
         self._ends: Mailbox[Ended] = Mailbox(self._world.scheduler)
         self._running: list[Attempt] = []
@@ -156,8 +157,8 @@ class TaskSet:
             changes = {}
             for key in keys:
                 store = attempt.executor.store(trigger.job, key)
-                rows = store.open(trigger, self._run.wanted(key), self._run.read[0])
-                changes[key] = query.changes_between(*self._run.read, key, rows)
+                rows = store.open(trigger, self._run.wanted(key), self._read[0])
+                changes[key] = query.changes_between(*self._read, key, rows)
             for key in keys:
                 store = attempt.executor.store(trigger.job, key)
                 attempt.ids[key] = store.commit(trigger, task, changes[key])
