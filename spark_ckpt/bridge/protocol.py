@@ -239,7 +239,7 @@ def parse_ack(header: Mapping[str, Any], index: bytes, payload: bytes | memoryvi
     Raises:
         ProtocolError: index and payload do not have the lengths given in the header, or the state id is malformed.
     """
-    cursor = _Cursor(index, memoryview(payload))
+    cursor = _Cursor(_subtask(header), index, memoryview(payload))
     version = int(header["version"])
     delta = cursor.segment(header["delta"], version, version)
     base = None
@@ -335,30 +335,30 @@ def _state_id(text: Any) -> str:  # noqa: ANN401
 class _Cursor:
     """Cursor that splits index and payload into the segments named in the header."""
 
-    def __init__(self, index: bytes, payload: memoryview) -> None:
-        self._index, self._payload = index, payload
+    def __init__(self, subtask: SubtaskKey, index: bytes, payload: memoryview) -> None:
+        self._subtask, self._index, self._payload = subtask, index, payload
         self._at, self._taken = 0, 0
 
     def segment(self, fields: Mapping[str, Any], first_version: int, version: int) -> SegmentRef:
         groups, size, path = int(fields["groups"]), int(fields["bytes"]), fields.get("path")
         end = self._at + (_GROUP_BYTES + _OFFSET_BYTES) * groups
         if groups < 0 or size < 0 or end > len(self._index):
-            raise ProtocolError(
+            raise self._error(
                 f"the segment has {groups} key groups and {size} bytes, but its index has {len(self._index)} entries"
             )
         key_groups = np.frombuffer(self._index, "<u4", groups, self._at)
         offsets = np.frombuffer(self._index, "<i8", groups, self._at + _GROUP_BYTES * groups)
         self._at = end
-        _check_blocks(key_groups, offsets, size)
+        self._check_blocks(key_groups, offsets, size)
         data = self._payload[:0]
         if path is None:
             data = self._payload[self._taken : self._taken + size]
             self._taken += size
             if len(data) != size:
-                raise ProtocolError(f"the segment has {size} bytes, but the payload holds {len(data)}")
+                raise self._error(f"the segment has {size} bytes, but the payload holds {len(data)}")
         start, file_size = int(fields.get("start", 0)), int(fields.get("file_bytes", size))
         if not 0 <= start <= file_size - size:
-            raise ProtocolError(f"{size} bytes at offset {start} exceed {path}, which has {file_size} bytes")
+            raise self._error(f"{size} bytes at offset {start} exceed {path}, which has {file_size} bytes")
         flags = sum(flag.bit for flag in FLAGS if fields.get(flag.name) is True)
         if start:
             offsets = offsets + start
@@ -366,16 +366,18 @@ class _Cursor:
 
     def finish(self) -> None:
         if self._at != len(self._index) or self._taken != len(self._payload):
-            raise ProtocolError("the index or payload of an ack is longer than its header states")
+            raise self._error("the index or payload of an ack is longer than its header states")
 
+    def _check_blocks(self, key_groups: NDArray[np.uint32], offsets: NDArray[np.int64], size: int) -> None:
+        if not key_groups.size:
+            return
+        if not (_ascends(key_groups) and _ascends(offsets)):
+            raise self._error("key groups and offsets of a segment must ascend")
+        if offsets[0] < 0 or offsets[-1] >= size:
+            raise self._error(f"offsets of a segment lie outside its {size} bytes")
 
-def _check_blocks(key_groups: NDArray[np.uint32], offsets: NDArray[np.int64], size: int) -> None:
-    if not key_groups.size:
-        return
-    if not (_ascends(key_groups) and _ascends(offsets)):
-        raise ProtocolError("key groups and offsets of a segment must ascend")
-    if offsets[0] < 0 or offsets[-1] >= size:
-        raise ProtocolError(f"offsets of a segment lie outside its {size} bytes")
+    def _error(self, reason: str) -> ProtocolError:
+        return ProtocolError(f"{self._subtask}: {reason}")
 
 
 def _ascends(numbers: NDArray[np.integer]) -> bool:

@@ -5,20 +5,10 @@ Writers set flags and readers use them. All between carry them as one number: th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from enum import Enum
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from spark_ckpt.features import Feature
-
-
-class Join(Enum):
-    """Flag of a segment that a rescale joins from parts."""
-
-    ANY = "any"
-    """Set if any part has it."""
-    ALL = "all"
-    """Set if all parts have it."""
 
 
 class SegmentFlag(NamedTuple):
@@ -27,22 +17,22 @@ class SegmentFlag(NamedTuple):
     Args:
         name: name of its column in `_metadata`.
         bit: its bit in `SegmentRef.flags`.
-        join: the flag after a rescale.
+        join: the flag of a segment that a rescale joins from parts, by whether each has it: `any` or `all`.
         feature: feature that a reader of such segments needs; None if a reader may ignore the flag.
         is_wide: True if its column has an int32 per segment, as the first release with this flag wrote it; else a bit.
     """
 
     name: str
     bit: int
-    join: Join
+    join: Callable[[Iterable[object]], bool]
     feature: Feature | None = None
     is_wide: bool = False
 
 
-COMPRESSED = SegmentFlag("compressed", 1, Join.ANY, Feature.COMPRESSED_BLOCKS, is_wide=True)
+COMPRESSED = SegmentFlag("compressed", 1, any, Feature.COMPRESSED_BLOCKS, is_wide=True)
 """The segment has blocks with a compressed body."""
 
-ORDERED = SegmentFlag("ordered", 2, Join.ALL)
+ORDERED = SegmentFlag("ordered", 2, all)
 """The segment has all of the state at its version, as single values in the order of their keys' hashes and without
 compression (docs/protocol.md, section 2): rows can be looked up in its file."""
 
@@ -53,5 +43,5 @@ FLAGS = (COMPRESSED, ORDERED)
 def joined_flags(parts: Iterable[int]) -> int:
     """Flags of a segment that a rescale joins from parts with these flags."""
     parts = list(parts)
-    decide = {Join.ANY: any, Join.ALL: all}
+    decide = {any: any, all: all}
     return sum(flag.bit for flag in FLAGS if decide[flag.join](part & flag.bit for part in parts))

@@ -158,10 +158,7 @@ def _divided(entry: SegmentRef, parallelism: int, factors: Sequence[int]) -> Ite
     shares = _shares(entry.size, [run.offsets.size for _, run, _ in found])
     for (partition, run, filters), size in zip(found, shares, strict=True):
         # Several partitions may share the arrays of a run.
-        yield (
-            partition,
-            run.shared_as(run.first_version, run.version, size, filters, run.flags),
-        )
+        yield partition, run.shared_as(run.first_version, run.version, size, filters, run.flags)
 
 
 def _filtered(

@@ -36,49 +36,11 @@ from spark_ckpt.cli.results.sources import position_line, source_json
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.figures import count, human_size, iso_time
 from spark_ckpt.format.segment_flags import COMPRESSED
+from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
 from spark_ckpt.location.find import FoundCheckpoint
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState
 from spark_ckpt.metadata.properties import CheckpointProperties, decode
 from spark_ckpt.redaction import redacted
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """One segment of a subtask's chain.
-
-    Args:
-        first_version: first version whose changes a delta has; 0 for a base snapshot.
-        version: state version of a base snapshot, or after a delta.
-        size: bytes.
-        flags: bits of `spark_ckpt.format.segment_flags`.
-    """
-
-    first_version: int
-    version: int
-    size: int
-    flags: int = 0
-
-    @property
-    def is_base(self) -> bool:
-        """True for a base snapshot, False for a delta."""
-        return self.first_version == 0
-
-    @property
-    def is_merged(self) -> bool:
-        """True for a delta with the changes of several versions."""
-        return 0 < self.first_version < self.version
-
-    @property
-    def is_compressed(self) -> bool:
-        """True if it has blocks with a compressed body."""
-        return bool(self.flags & COMPRESSED.bit)
-
-    @property
-    def text(self) -> str:
-        """Kind, versions and size."""
-        first = f"{self.first_version}-" if self.is_merged else ""
-        compressed = " compressed" if self.is_compressed else ""
-        return f"{'base' if self.is_base else 'delta'} v{first}{self.version} {human_size(self.size)}{compressed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +106,7 @@ class Inspection:
         store = self.stores.get(operator.operator_id)
         return operator.state_size if store is None else int(store.segments.sizes.sum())
 
-    def segments_of(self, operator: OperatorState, subtask: int) -> list[Segment]:
+    def segments_of(self, operator: OperatorState, subtask: int) -> list[SegmentRef]:
         """The chain of a subtask of one of our stores, oldest first; empty for other operators."""
         store = self.stores.get(operator.operator_id)
         if store is None or subtask >= store.parallelism:
@@ -197,20 +159,31 @@ def _store(store: StoreState) -> JsonObject:
     }
 
 
-def segments_of_table(table: SegmentTable, subtask: int) -> list[Segment]:
-    """The chain of a subtask, oldest first."""
+def segments_of_table(table: SegmentTable, subtask: int) -> list[SegmentRef]:
+    """The chain of a subtask, oldest first; `_metadata` has its handles, with blocks and files, elsewhere."""
     first = int(table.counts[:subtask].sum())
     chain = slice(first, first + int(table.counts[subtask]))
     columns = (table.first_versions, table.versions, table.sizes, table.flags)
-    return [Segment(*segment) for segment in zip(*(column[chain].tolist() for column in columns), strict=True)]
+    return [
+        SegmentRef(first_version, version, NO_KEY_GROUPS, NO_OFFSETS, size, flags=flags)
+        for first_version, version, size, flags in zip(*(column[chain].tolist() for column in columns), strict=True)
+    ]
 
 
-def segment_json(segment: Segment) -> JsonObject:
+def segment_text(segment: SegmentRef) -> str:
+    """Kind, versions and size of a segment."""
+    first = f"{segment.first_version}-" if segment.is_merged else ""
+    compressed = " compressed" if segment.has(COMPRESSED) else ""
+    kind = "base" if segment.is_base else "delta"
+    return f"{kind} v{first}{segment.version} {human_size(segment.size)}{compressed}"
+
+
+def segment_json(segment: SegmentRef) -> JsonObject:
     """A segment as JSON."""
     described: JsonObject = {"kind": "base" if segment.is_base else "delta", "version": segment.version}
     if segment.is_merged:
         described["first_version"] = segment.first_version
-    if segment.is_compressed:
+    if segment.has(COMPRESSED):
         described["compressed"] = True
     return {**described, "size": segment.size}
 
@@ -328,7 +301,7 @@ def _subtask_branch(
     if store is not None and index < store.parallelism:
         line = f"subtask {index}, {store.rows[index]:,} rows, state id {store.state_ids[index]}"
         segments = inspection.segments_of(operator, index)
-        chain = [segment.text for segment in segments]
+        chain = [segment_text(segment) for segment in segments]
         below.append((f"chain: {', '.join(chain) or 'empty'}", []))
     if (source := inspection.sources.get(operator.operator_id)) is not None:
         below += [(position_line(position, inspection.ends), []) for position in source.positions]

@@ -11,7 +11,7 @@ import pytest
 
 from spark_ckpt import metadata as m
 from spark_ckpt.checkpoint.chains import Chain
-from spark_ckpt.cli.results.inspection import segment_json, segments_of_table
+from spark_ckpt.cli.results.inspection import segment_json, segment_text, segments_of_table
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.format.segment_flags import COMPRESSED
 from spark_ckpt.format.segment_ref import SegmentRef
@@ -61,7 +61,7 @@ def test_compressed_segments_say_so(tmp_path: Path) -> None:
     delta = SegmentRef(2, 2, groups, offsets, 40, data=b"d" * 40, flags=COMPRESSED.bit)
     chain = Chain(str(uuid.UUID(int=1)), 5, (base, delta))
     segments = segments_of_table(locations.store_state(StoreKey(0, "default"), "dedupe", [chain], None).segments, 0)
-    assert [segment.text for segment in segments] == ["base v1 1,000 bytes", "delta v2 40 bytes compressed"]
+    assert [segment_text(segment) for segment in segments] == ["base v1 1,000 bytes", "delta v2 40 bytes compressed"]
     assert [segment_json(segment) for segment in segments] == [
         {"kind": "base", "version": 1, "size": 1000},
         {"kind": "delta", "version": 2, "compressed": True, "size": 40},
@@ -76,7 +76,7 @@ def test_merged_deltas_show_the_versions_that_they_cover(tmp_path: Path) -> None
         StoreKey(0, "default"), "dedupe", [Chain(str(uuid.UUID(int=1)), 5, (base, merged))], None
     )
     segments = segments_of_table(state.segments, 0)
-    assert [segment.text for segment in segments] == ["base v1 1,000 bytes", "delta v2-4 40 bytes"]
+    assert [segment_text(segment) for segment in segments] == ["base v1 1,000 bytes", "delta v2-4 40 bytes"]
     assert [segment_json(segment) for segment in segments] == [
         {"kind": "base", "version": 1, "size": 1000},
         {"kind": "delta", "version": 4, "first_version": 2, "size": 40},
