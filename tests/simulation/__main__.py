@@ -55,6 +55,8 @@ def _many(first: int, seeds: int, workers: int) -> int:
         task = bar.add_task("", total=seeds)
         for part in pool.imap_unordered(play_many, chunks):
             tally.add(part)
+            for seed, failure in part.failures.items():  # at once: all of them take hours
+                console.print(f"seed {seed}: {failure}", markup=False)
             failed = f"[bold red]{len(tally.failures)} failed[/]" if tally.failures else ""
             bar.update(task, completed=tally.schedules, description=failed)
             if (
