@@ -49,7 +49,6 @@ class NewCheckpoint:
         new_state_bytes: bytes of the new segments.
         task_bytes: bytes of the new segments in files that tasks have written.
         file: state file with new segments; None if there are none to write.
-        written: files that `publish` has started to write, relative to `ckpt`.
     """
 
     batch: SparkBatch
@@ -61,7 +60,6 @@ class NewCheckpoint:
     new_state_bytes: int = 0
     task_bytes: int = 0
     file: StateFile | None = None
-    written: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +71,20 @@ class Publisher:
         store: its completed checkpoints, claimed.
         owner: claimant of the store.
         was_deleted: returns True for a path, relative to `ckpt`, whose deletion may still be in flight.
+        written: files that it has started to write, relative to `ckpt`. Requests for them may still be in flight after
+            an error.
     """
 
     storage: Storage
     store: CompletedCheckpointStore
     owner: Owner
     was_deleted: Callable[[str], bool] = lambda path: False
+    written: list[str] = field(default_factory=list)
 
     def publish(self, new: NewCheckpoint, now_ms: int) -> CheckpointRecord:
         """Make a checkpoint durable. It does not exist before this call, and is durable once the call returns.
 
-        After any error other than `UnknownOutcomeError` or `FencedError`, nothing refers to the files in `new.written`.
+        After any error other than `UnknownOutcomeError` or `FencedError`, nothing refers to the files in `written`.
 
         Args:
             new: checkpoint.
@@ -93,7 +94,7 @@ class Publisher:
             FencedError, UnknownOutcomeError, StorageError: as documented for `CompletedCheckpointStore.add`.
         """
         if new.file is not None:
-            new.written.append(new.file.path)
+            self.written.append(new.file.path)
             self.storage.write_atomic(in_location(new.file.path), new.file.data)
         operators = new.batch.summaries()
         rows, size = sum(operator.rows for operator in operators), sum(operator.state_bytes for operator in operators)
@@ -129,11 +130,11 @@ class Publisher:
         states = new.statistics(checkpoint_id, size)
         data = encode_metadata(checkpoint_id, new.batch, new.table, new.sources, new.spark_offsets(), states)
         paths = (metadata_path(checkpoint_id, attempt) for attempt in count(1))
-        for path in (path for path in paths if not self.was_deleted(path)):
-            new.written.append(path)
+        for path in (path for path in paths if path not in self.written and not self.was_deleted(path)):
+            self.written.append(path)
             if create_file(self.storage, in_location(path), data):
                 return MetadataReference.of(path, data)
-            new.written.remove(path)
+            self.written.remove(path)
             self.store.check_owner()
         raise AssertionError("names do not end")
 

@@ -14,7 +14,7 @@ from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.policy import Placement, place
-from spark_ckpt.checkpoint.publish import NewCheckpoint, Publisher, StateFile, merge_into_file
+from spark_ckpt.checkpoint.publish import NewCheckpoint, StateFile, merge_into_file
 from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.checkpoint.state_files import sizes_of
 from spark_ckpt.checkpoint.statistics import CheckpointStats, StateSize, StatsHistory
@@ -109,13 +109,13 @@ def finalize(
         draft.task_bytes,
         draft.file,
     )
-    publisher = Publisher(job.storage, job.store, job.owner, lambda path: job.cleaner.was_submitted(in_location(path)))
+    publisher = job.publisher()
     try:
         return draft.completed(publisher.publish(new, now_ms))
     except (UnknownOutcomeError, FencedError):
         raise
     except BaseException:
-        job.cleaner.submit(in_location(path) for path in reversed(new.written))
+        job.cleaner.submit(in_location(path) for path in reversed(publisher.written))
         raise
 
 

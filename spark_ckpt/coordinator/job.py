@@ -110,6 +110,7 @@ class Job:
         self._expires = 0.0
         self._tried = False  # whether a completion of the pending checkpoint has failed
         self._is_rolling_back = False
+        self._rollback_publisher = self._open.publisher()
         self._unanswered: tuple[PendingCheckpoint, SubtaskKey] | None = None  # the ack that counts and is being handled
         self._completed_attempts: CompletedAttempts | None = None
         self._aborted: tuple[PendingCheckpoint, Abort] | None = None
@@ -167,7 +168,8 @@ class Job:
         """
         self._settle()
         if request.version > 0:
-            reply = located(request, self._checkpoint_cache.state_of(request.version), self._compactions)
+            state, is_newest = self._checkpoint_cache.state_of(request.version), request.version == self._parent.version
+            reply = located(request, state, self._compactions, is_newest)
             return replace(reply, limits=self._limits)
         job, operator_id = self._open, request.subtask.operator_id
         operator = next((o for o in self._trigger.operators if o.operator_id == operator_id), None)
@@ -286,9 +288,7 @@ class Job:
         heartbeat = Heartbeat(self._going_back, self._clock, job.config.bridge_timeout)
         epoch = self._trigger.log_epoch
         rollback = AutomaticRollback(
-            job.storage,
-            job.store,
-            job.owner,
+            self._rollback_publisher,
             job.config,
             self._clock,
             epoch,

@@ -5,19 +5,22 @@ from __future__ import annotations
 from spark_ckpt.checkpoint.chains import chain_of
 from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.compaction.request import NO_REQUEST
 from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.format.state_ids import canonical_state_id
 from spark_ckpt.messages import Locate, LocateReply
 
 
-def located(request: Locate, state: CheckpointState, compactions: CompactionRequests) -> LocateReply:
+def located(request: Locate, state: CheckpointState, compactions: CompactionRequests, is_newest: bool) -> LocateReply:
     """Reply to `locate` from a completed checkpoint of the requested version.
 
     Args:
         request: request of a store.
         state: completed checkpoint.
         compactions: requests for compactions of the job.
+        is_newest: whether no later version is complete. Only its chain is compacted: that of an earlier one, which a
+            repeated task loads, is not the chain that the next ack extends.
 
     Raises:
         StateIdMismatchError: the checkpoint has another state id than Spark asks for.
@@ -40,7 +43,7 @@ def located(request: Locate, state: CheckpointState, compactions: CompactionRequ
             "are from different runs: go back to a batch on which both agree"
         )
     store = next(store for store in state.batch.stores if store.key == key.of_operator)
-    compaction = compactions.on_load(key, request.version, chain, state.table)
+    compaction = compactions.on_load(key, request.version, chain, state.table) if is_newest else NO_REQUEST
     return LocateReply(
         request.state_id or chain.state_id,  # as Spark writes it: commits of earlier releases lack the dashes
         state.record.id,

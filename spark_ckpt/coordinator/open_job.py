@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
+from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, read_checkpoint
+from spark_ckpt.checkpoint.publish import Publisher
 from spark_ckpt.checkpoint.registry import SharedStateRegistry
 from spark_ckpt.checkpoint.statistics import CheckpointStats
 from spark_ckpt.clock import Clock, SystemClock
@@ -115,6 +117,12 @@ class OpenJob:
     parent: CheckpointState
     history: tuple[CheckpointStats, ...]
 
+    def publisher(self) -> Publisher:
+        """A new publisher, which uses no name of a file that the cleaner deletes."""
+        return Publisher(
+            self.storage, self.store, self.owner, lambda path: self.cleaner.was_submitted(in_location(path))
+        )
+
 
 def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[], None] = lambda: None) -> OpenJob:
     """Open a job. All checks precede the claim, so a query that cannot run fences no other driver.
@@ -147,9 +155,8 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
     store = make_store(config, storage, owner, clock, claims, trigger.log_epoch, hung)
     try:
         heartbeat = Heartbeat(going_back, environment.clock, config.bridge_timeout)
-        rollback = AutomaticRollback(
-            storage, store, owner, config, environment.clock, trigger.log_epoch, heartbeat=heartbeat
-        )
+        publisher = Publisher(storage, store, owner)
+        rollback = AutomaticRollback(publisher, config, environment.clock, trigger.log_epoch, heartbeat=heartbeat)
         return _open_with(rollback, trigger, environment)
     except BaseException:
         store.shutdown(JobStatus.SUSPENDED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from spark_ckpt.checkpoint.publish import Publisher
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, JobStatus
 from spark_ckpt.completed.errors import DamagedRecordError
@@ -66,7 +67,7 @@ def roll_back(
         if dry_run:
             plan = planned_rollback(storage, record, later_checkpoints(store, record), clock)
             return replace(plan, moved=(*plan.moved, *damaged))
-        return claim_and_move(storage, store, owner, checkpoint_id, clock, damaged)
+        return claim_and_move(Publisher(storage, store, owner), checkpoint_id, clock, damaged)
     finally:
         store.shutdown(JobStatus.SUSPENDED)
 

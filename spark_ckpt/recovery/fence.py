@@ -100,7 +100,7 @@ def check_not_subsumed(storage: Storage, store: CompletedCheckpointStore, record
         raise CheckpointNotFoundError(storage.location, record.id, sorted(r.id for r in store.all() if r != record))
 
 
-def publish_again(storage: Storage, publisher: Publisher, record: CheckpointRecord, clock: Clock) -> None:
+def publish_again(publisher: Publisher, record: CheckpointRecord, clock: Clock) -> None:
     """Publishes a checkpoint once more, under a new id.
 
     An earlier driver may be about to subsume it, and stall before it deletes the record. It deletes no file of it, as
@@ -111,6 +111,7 @@ def publish_again(storage: Storage, publisher: Publisher, record: CheckpointReco
         DamagedCheckpointError: the checkpoint cannot be read.
         StorageError: the checkpoint cannot be written.
     """
+    storage = publisher.storage
     state = load_checkpoint(storage, record, publisher.store.all())
     assert state.batch is not None
     name, now_ms = entry_name(BatchLog.OFFSETS, record.batch_id), clock.now_ms()

@@ -15,7 +15,6 @@ from spark_ckpt.completed import (
     CheckpointRecord,
     CompletedCheckpointStore,
     FilesystemCompletedCheckpointStore,
-    Owner,
     RecordFiles,
     encode_record,
 )
@@ -59,9 +58,7 @@ class Rollback:
 
 
 def claim_and_move(
-    storage: Storage,
-    store: CompletedCheckpointStore,
-    owner: Owner,
+    publisher: Publisher,
     checkpoint_id: int,
     clock: Clock,
     damaged: Sequence[str] = (),
@@ -74,9 +71,7 @@ def claim_and_move(
     Every rollback is this function: a command's, and that of a query that finds damage.
 
     Args:
-        storage: storage of the checkpoint location.
-        store: its completed-checkpoint store, recovered.
-        owner: owner of the claim.
+        publisher: publisher of the location, whose store is recovered. Each attempt of a process has the same one.
         checkpoint_id: the checkpoint.
         clock: source of time.
         damaged: files of damaged records, which the store skips.
@@ -89,6 +84,7 @@ def claim_and_move(
         DamagedCheckpointError: the checkpoint cannot be read.
         StorageError: a file cannot be changed.
     """
+    storage, store = publisher.storage, publisher.store
     may_run = may_write(store.claims())
     if claim is None:
         claim_location(storage, store)
@@ -98,7 +94,7 @@ def claim_and_move(
     later = later_checkpoints(store, record)
     if may_run:
         check_not_subsumed(storage, store, record)
-        publish_again(storage, Publisher(storage, store, owner), record, clock)
+        publish_again(publisher, record, clock)
     grace = GRACE_SECONDS if may_run and not storage.renames else 0.0
     with fenced_logs(storage, store, record.batch_id, clock, grace) as logs:
         return _move_later_batches(logs, record, clock, damaged, later, heartbeat)

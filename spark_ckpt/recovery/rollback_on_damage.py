@@ -9,8 +9,9 @@ from typing import TypeAlias
 from spark_ckpt.checkpoint.errors import NO_OTHER_IS_WHOLE, VersionNotFoundError
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint, way_out
+from spark_ckpt.checkpoint.publish import Publisher
 from spark_ckpt.clock import Clock
-from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, Owner
+from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.config import ROLL_BACK, CheckpointConfig
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
@@ -33,9 +34,8 @@ class AutomaticRollback:
     """Rollback of a damaged query, if its settings allow it.
 
     Args:
-        storage: storage of the checkpoint location.
-        store: its completed checkpoints, recovered.
-        owner: owner of the query's claim.
+        publisher: publisher of the checkpoint location, whose store is recovered. All rollbacks of a run have the same
+            one, because requests of a failed one may still be in flight.
         config: settings of the query.
         clock: time source.
         log_epoch: log epoch at the start of the query's run; None if it does not keep to the fence of Spark's logs.
@@ -45,15 +45,23 @@ class AutomaticRollback:
             and delete none: it does not know what the rollback has published again.
     """
 
-    storage: Storage
-    store: CompletedCheckpointStore
-    owner: Owner
+    publisher: Publisher
     config: CheckpointConfig
     clock: Clock
     log_epoch: int | None = None
     damaged: Sequence[str] = ()
     heartbeat: Callable[[], None] = lambda: None
     begins: Callable[[], None] = lambda: None
+
+    @property
+    def storage(self) -> Storage:
+        """Storage of the checkpoint location."""
+        return self.publisher.storage
+
+    @property
+    def store(self) -> CompletedCheckpointStore:
+        """Its completed checkpoints."""
+        return self.publisher.store
 
     @property
     def is_enabled(self) -> bool:
@@ -83,9 +91,7 @@ class AutomaticRollback:
             if verdict.is_whole and verdict.can_go_back:
                 self.begins()
                 done = claim_and_move(
-                    self.storage,
-                    self.store,
-                    self.owner,
+                    self.publisher,
                     record.id,
                     self.clock,
                     self.damaged,

@@ -12,12 +12,12 @@ from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed import ClaimRecord, JobStatus
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
-from spark_ckpt.coordinator.errors import RollbackBegunError
+from spark_ckpt.coordinator.errors import RollbackBegunError, TooManyFailuresError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.errors import DamagedCheckpointError, StorageError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import list_completed
-from spark_ckpt.messages import NO_VERSION, EndOffsets, Event, Notification, Unreadable
+from spark_ckpt.messages import NO_VERSION, EndOffsets, Event, Notification, TaskFailed, Unreadable
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.recovery import rollback
@@ -27,7 +27,7 @@ from spark_ckpt.recovery.state_check import check_subtask
 from spark_ckpt.spark_files.errors import LogFencedError
 from spark_ckpt.spark_files.rollbacks import Rollbacks, begin, finish, marker
 from spark_ckpt.storage import LocalStorage
-from tests.storage.faulty import FaultyStorage
+from tests.storage.faulty import Fault, FaultyStorage
 from tests.support.clocks import NoClock
 from tests.support.driver import Driver
 from tests.support.invariants import assert_invariants
@@ -399,6 +399,56 @@ def test_a_run_whose_rollback_fails_midway_completes_and_drops_nothing_more(
     assert elsewhere.restart() == 5
     elsewhere.driver.batch(6)
     assert verify(elsewhere.storage).is_whole
+
+
+def _report_damage(query: Query, batch: int) -> None:
+    assert query.driver.job is not None
+    for key in query.driver.subtasks():
+        query.driver.job.unreadable(Unreadable(query.driver.run_id, key, batch, "wrong block checksum"))
+
+
+def test_a_rollback_that_is_tried_again_uses_no_name_of_the_first_try(elsewhere: Query) -> None:
+    """The request of the first try may still create its file, when the second one has been dropped long since."""
+    storage = elsewhere.storage = FaultyStorage(elsewhere.storage)
+    flip(elsewhere, 7)
+    batch = elsewhere.open()
+    storage.fail("create", "_metadata", Fault.LATE, times=3)
+    with pytest.raises(StorageError):
+        _report_damage(elsewhere, batch)
+    with pytest.raises(RolledBackError):
+        _report_damage(elsewhere, batch)
+    (tried, *_), (published, *_) = _newest_names(storage)
+    assert tried != published
+    storage.deliver()
+    assert verify(storage).is_whole
+
+
+def test_a_rollback_uses_no_name_of_a_checkpoint_that_could_not_be_written(elsewhere: Query) -> None:
+    """The cleaner may delete the file of that name at any time."""
+    storage = elsewhere.storage = FaultyStorage(elsewhere.storage)
+    flip(elsewhere, 7)
+    batch, driver = elsewhere.open(), elsewhere.driver
+    assert driver.job is not None
+    storage.fail("create", "_metadata", Fault.LATE, times=9)
+    acks = [driver.make_ack(key, batch + 1) for key in driver.subtasks()]
+    with pytest.raises(TooManyFailuresError):
+        for ack in acks:
+            driver.job.acknowledge(ack)
+    task = acks[-1].task
+    driver.job.task_failed(TaskFailed(driver.run_id, task.stage_id, task.stage_attempt, task.partition, 0, "killed"))
+    with pytest.raises(RolledBackError):
+        _report_damage(elsewhere, batch)
+    (tried, *_), (published, *_) = _newest_names(storage)
+    assert tried != published
+    assert driver.cleaner is not None
+    assert driver.cleaner.was_submitted(tried)
+    assert not driver.cleaner.was_submitted(published)
+
+
+def _newest_names(storage: FaultyStorage) -> tuple[list[str], list[str]]:
+    """Names of `_metadata` files that were to be created, and that of the newest checkpoint."""
+    created = [name for operation, name in storage.log if operation == "create" and name.endswith("_metadata")]
+    return created, [f"ckpt/{list_completed(storage).records[-1].metadata.path}"]
 
 
 def test_an_earlier_driver_drops_the_checkpoint_after_all(elsewhere: Query) -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from spark_ckpt.checkpoint.publish import Publisher
 from spark_ckpt.completed import JobStatus, Owner
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.config import CheckpointConfig
@@ -208,7 +209,7 @@ def _roll_back(world: World) -> None:
         there = [record for record in whole if batches.can_follow(record.batch_id)]
         if not there:
             return
-        done = claim_and_move(storage, store, owner, world.rng.choice(there).id, clock)
+        done = claim_and_move(Publisher(storage, store, owner), world.rng.choice(there).id, clock)
         world.count("rolled back" if done.batches else "nothing to roll back")
         world.trace(f"rolled back to batch {done.checkpoint.batch_id}, from {done.batches}")
     except FencedError:
