@@ -431,9 +431,10 @@ def test_a_rollback_uses_no_name_of_a_checkpoint_that_could_not_be_written(elsew
     assert driver.job is not None
     storage.fail("create", "_metadata", Fault.LATE, times=9)
     acks = [driver.make_ack(key, batch + 1) for key in driver.subtasks()]
+    for ack in acks[:-1]:
+        driver.job.acknowledge(ack)
     with pytest.raises(TooManyFailuresError):
-        for ack in acks:
-            driver.job.acknowledge(ack)
+        driver.job.acknowledge(acks[-1])
     task = acks[-1].task
     driver.job.task_failed(TaskFailed(driver.run_id, task.stage_id, task.stage_attempt, task.partition, 0, "killed"))
     with pytest.raises(RolledBackError):
