@@ -20,6 +20,7 @@ from spark_ckpt.completed.record_files import LOG, RECORD_NAME
 from spark_ckpt.completed.records import FORMAT as RECORD_FORMAT
 from spark_ckpt.features import Feature
 from spark_ckpt.format import segments
+from spark_ckpt.format.segment_flags import FLAGS
 from spark_ckpt.format.state_ids import STATE_ID_BYTES
 from spark_ckpt.metadata import METADATA_FILE_NAME
 from spark_ckpt.metadata.codes import code_of_class
@@ -142,6 +143,7 @@ def _segments() -> str:
         _number("KindAt", segments.KIND_AT),
         _number("KindBase", segments.SegmentKind.BASE),
         _number("KindDelta", segments.SegmentKind.DELTA),
+        *(_number(f"{flag.name.capitalize()}Flag", flag.bit) for flag in FLAGS),
     ]
     return f"{_LICENSE}{_SEGMENTS_HEADER}" + "".join(f"{line}\n" for line in lines) + "}\n"
 

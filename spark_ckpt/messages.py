@@ -1,6 +1,8 @@
-"""Requests to the coordinator and its replies, independent of the wire (docs/protocol.md, section 1.3).
+"""Requests to the coordinator and its replies: what the wire carries (docs/protocol.md, section 1.3).
 
-A `state_id` is the field `ckpt_id` of the wire: Spark's unique id of the state of one store in one partition.
+`spark_ckpt.bridge.codec` derives the JSON from these types: a field has its name there, and may be absent if it has a
+default. A named tuple is an array, and `job` is a column of the stream. A `state_id` is Spark's unique id of the state
+of one store in one partition.
 """
 
 from __future__ import annotations
@@ -12,10 +14,22 @@ from typing import NamedTuple
 
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
 from spark_ckpt.checkpoint.policy import ShippingLimits
+from spark_ckpt.completed import JobStatus
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, entry_name
+
+
+@dataclass(slots=True, kw_only=True)
+class JobMessage:
+    """Message about a job.
+
+    Args:
+        job: run id of the query; for a store without a query `STANDALONE_PREFIX` and its directory.
+    """
+
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +51,10 @@ class Operator:
     state_format_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+@dataclass(slots=True)
+class Trigger(JobMessage):
     """Start of the first stateful task of a micro-batch. Fields as in docs/protocol.md."""
 
-    job: str
     location: str
     query_id: str
     batch_id: int
@@ -106,22 +119,70 @@ class TriggerReply:
     limits: ShippingLimits
 
 
-@dataclass(frozen=True, slots=True)
-class Locate:
+@dataclass(slots=True)
+class Locate(JobMessage):
     """Request for the location of a version's state. `state_id` is the id that Spark asks for, or None."""
 
-    job: str
     subtask: SubtaskKey
     version: int
     state_id: str | None = None
 
 
+class Kind(Enum):
+    """Kind of a compaction."""
+
+    NONE = "none"
+    FULL = "full"
+    """A base: the whole table."""
+    MERGE = "merge"
+    """One delta in place of several."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionRequest:
+    """Request for a shorter chain, as part of a reply to a store, which works on it in the background.
+
+    Args:
+        kind: what the store should write, if anything.
+        inputs: neighbouring deltas that the store should merge; empty unless it is a merge.
+        digest: digest of the inputs, which comes back with the merged delta.
+        required: the next ack must bring a base, because the chain has reached its bound.
+    """
+
+    kind: Kind = Kind.NONE
+    inputs: tuple[SegmentRef, ...] = ()
+    digest: str = ""
+    required: bool = False
+
+    @property
+    def is_full(self) -> bool:
+        """True if a base is due."""
+        return self.kind is Kind.FULL
+
+
+NO_COMPACTION = CompactionRequest()
+FULL_COMPACTION = CompactionRequest(Kind.FULL)
+REQUIRED_COMPACTION = CompactionRequest(Kind.FULL, required=True)
+
+
 @dataclass(frozen=True, slots=True)
 class LocateReply:
-    """Location of a version's state. `checkpoint_id` is None for version 0, which has no state. `base_due` and
-    `base_required` request a base of the located version, and `merge` merged deltas; these and `keep_deltas` are as in
-    `AckReply`; `limits` is that of `TriggerReply`. With `by_key_group` the store may load a key group when it needs it:
-    `rows` is exact, and the segments have their key groups."""
+    """Location of a version's state.
+
+    Args:
+        state_id: id of the state, as Spark writes it; None for version 0, which has no state.
+        checkpoint_id: checkpoint that has it; None for version 0.
+        max_parallelism: number of key groups.
+        key_group_factors: numbering of the key groups.
+        operator: Spark's short name of the operator.
+        state_format_version: version of the operator's state format; None if it has none.
+        rows: rows of the store; an estimate unless `by_key_group`.
+        segments: its segments: bases first, then deltas, oldest first.
+        compaction: what the store should do to the chain of the located version.
+        limits: as in `TriggerReply`.
+        by_key_group: whether the store may load a key group when it needs it.
+        keep_deltas: as in `AckReply`.
+    """
 
     state_id: str | None
     checkpoint_id: int | None
@@ -131,9 +192,7 @@ class LocateReply:
     state_format_version: int | None
     rows: int
     segments: tuple[SegmentRef, ...]
-    base_due: bool = False
-    base_required: bool = False
-    merge: tuple[SegmentRef, ...] = ()
+    compaction: CompactionRequest = NO_COMPACTION
     limits: ShippingLimits | None = None
     by_key_group: bool = False
     keep_deltas: bool = False
@@ -150,7 +209,7 @@ class Task(NamedTuple):
     executor: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class BaseSnapshot:
     """Base snapshot in an ack: the whole table at its version, with state id `state_id`."""
 
@@ -169,11 +228,11 @@ class MergedDeltas:
 
     Args:
         segment: the merged delta.
-        inputs: digest of the deltas that were merged, from the request.
+        digest: digest of the deltas that were merged, from the request.
     """
 
     segment: SegmentRef
-    inputs: str
+    digest: str
 
     @property
     def first_version(self) -> int:
@@ -199,11 +258,10 @@ class InProgress(NamedTuple):
         return self.first_version == 0
 
 
-@dataclass(slots=True, eq=False)  # not frozen, as `SegmentRef`
-class Ack:
+@dataclass(slots=True, eq=False)
+class Ack(JobMessage):
     """Acknowledgement of a subtask's store. Fields as in docs/protocol.md. Immutable by convention."""
 
-    job: str
     subtask: SubtaskKey
     batch_id: int
     version: int
@@ -216,35 +274,38 @@ class Ack:
     rows_updated: int = 0
     rows_removed: int = 0
     timings_us: Mapping[str, int] = field(default_factory=dict)
-    base_failure: str | None = None
+    compaction_failure: str | None = None
     merged: MergedDeltas | None = None
     in_progress: tuple[InProgress, ...] = ()
 
     @property
+    def segments(self) -> list[SegmentRef]:
+        """Its segments, in the order of their blocks in a message."""
+        return [self.delta, *(brought.segment for brought in (self.base, self.merged) if brought is not None)]
+
+    @property
     def paths(self) -> list[str]:
         """Files of its segments."""
-        segments = [self.delta, *(brought.segment for brought in (self.base, self.merged) if brought is not None)]
-        return [segment.path for segment in segments if segment.path is not None]
+        return [segment.path for segment in self.segments if segment.path is not None]
 
 
-@dataclass(frozen=True, slots=True)
-class EndOffsets:
+@dataclass(slots=True)
+class EndOffsets(JobMessage):
     """End offsets of a batch in real-time mode, known after its tasks have ended.
 
     Args:
-        job: run of the query.
         batch_id: Spark's micro-batch.
         version: version of the state that the batch leaves.
         offset_log: text of `offsets/<batch_id>`, which Spark is about to write.
     """
 
-    job: str
     batch_id: int
     version: int
     offset_log: str
 
 
-class EndOffsetsReply(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class EndOffsetsReply:
     """Reply to `EndOffsets`: the durable checkpoint and its version."""
 
     completed: int
@@ -262,37 +323,33 @@ class Outcome(Enum):
     DISCARDED = "discarded"
 
 
-class AckReply(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AckReply:
     """Reply to an ack.
 
     Args:
         outcome: outcome of the ack.
         state_id: state id that counts for this version; None before the first.
-        base_due: whether the store should bring a base with a later ack.
+        compaction: what the store should do to its chain.
         completed: id of the checkpoint that this ack completed, or None.
         completed_version: newest completed version of this job, or None.
         reason: reason of a rejection, as text; None for an ack that counts, or if `state_id` is the reason.
-        base_required: whether the store's next ack must bring a base, because its chain has reached the bound.
-        merge: neighbouring deltas that the store should merge into one, for a later ack; empty if none.
         keep_deltas: whether the store should keep copies of its deltas at hand, because they will be merged.
     """
 
     outcome: Outcome
     state_id: str | None
-    base_due: bool = False
+    compaction: CompactionRequest = NO_COMPACTION
     completed: int | None = None
     completed_version: int | None = None
     reason: str | None = None
-    base_required: bool = False
-    merge: tuple[SegmentRef, ...] = ()
     keep_deltas: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Decline:
+@dataclass(slots=True)
+class Decline(JobMessage):
     """Decline of a store without a snapshot, whose task is about to fail. Fields as in docs/protocol.md."""
 
-    job: str
     subtask: SubtaskKey
     batch_id: int
     version: int
@@ -300,21 +357,19 @@ class Decline:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+@dataclass(slots=True)
+class Unreadable(JobMessage):
     """Report of a store that could not read a version from its files. Fields as in docs/protocol.md."""
 
-    job: str
     subtask: SubtaskKey
     version: int
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class TaskFailed:
+@dataclass(slots=True)
+class TaskFailed(JobMessage):
     """Failure of a task attempt."""
 
-    job: str
     stage_id: int
     stage_attempt: int
     partition: int
@@ -322,12 +377,11 @@ class TaskFailed:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
-    """End of a query's run: `finished`, `failed`, `cancelled` or `suspended`."""
+@dataclass(slots=True)
+class Close(JobMessage):
+    """End of a query's run."""
 
-    job: str
-    status: str
+    status: JobStatus = JobStatus.FINISHED
 
 
 class Event(Enum):
@@ -340,16 +394,13 @@ class Event(Enum):
     GOING_BACK = "going_back"
 
 
-NO_VERSION = -1
-"""Version in notifications about the whole job."""
-
-
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Notification about the checkpoint of a version. Fields as in docs/protocol.md, section 1.4."""
+    """Notification about the checkpoint of a version, or about the whole job without one. Fields as in
+    docs/protocol.md, section 1.4."""
 
     job: str
     event: Event
-    version: int
+    version: int | None
     checkpoint_id: int | None = None
     reason: str | None = None

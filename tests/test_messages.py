@@ -9,8 +9,8 @@ from spark_ckpt.messages import Operator, Trigger
 @pytest.mark.parametrize("stores", [1, 4])
 def test_every_store_of_every_subtask_acknowledges(partitions: int, stores: int) -> None:
     operators = tuple(Operator(n, "op", tuple("abcd"[:stores]), partitions) for n in range(2))
-    assert Trigger("job", "location", "query", 0, 1, operators).acks == 2 * stores * partitions
+    assert Trigger("location", "query", 0, 1, operators).acks == 2 * stores * partitions
 
 
 def test_a_batch_without_stateful_operators_has_no_acks() -> None:
-    assert Trigger("job", "location", "query", 0, 1, ()).acks == 0
+    assert Trigger("location", "query", 0, 1, ()).acks == 0

@@ -14,19 +14,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks.stores.job import Order
-from spark_ckpt.bridge import protocol
+from spark_ckpt.bridge import codec, protocol
 from spark_ckpt.bridge.__main__ import collect_seldom
+from spark_ckpt.bridge.protocol import Message
+from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.format.key_groups import owned_ranges
 from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import Section, SegmentKind
-from spark_ckpt.messages import TriggerReply
+from spark_ckpt.messages import Ack, BaseSnapshot, Operator, Task, Trigger, TriggerReply
 from spark_ckpt.storage import LocalStorage
-from tests.support.segments import Segment, encode_segment
+from tests.bridge import wire
+from tests.support.segments import encode_segment, segment_ref
 
 STORES = ("keyToNumValues.left", "keyWithIndexToValue.left", "keyToNumValues.right", "keyWithIndexToValue.right")
 """One per state store of a join partition."""
@@ -44,21 +46,21 @@ class Executors:
     ids: dict[SubtaskKey, str] = field(default_factory=dict)
     due: set[SubtaskKey] = field(default_factory=set)
 
-    def trigger(self, version: int) -> dict[str, Any]:
-        """Header of the message that begins a batch."""
-        operator = {"operator_id": 0, "name": "symmetricHashJoin", "stores": STORES, "parallelism": self.partitions}
-        return {
-            "job": "run",
-            "location": self.location,
-            "query_id": "query",
-            "batch_id": version - 1,
-            "version": version,
-            "operators": [operator],
-            "sources": [{"name": "source", "offset": '{"topic":{"0":5}}'}],
-            "spark_version": "4.2.0",
-        }
+    def trigger(self, version: int) -> Message:
+        """Message that begins a batch."""
+        trigger = Trigger(
+            location=self.location,
+            query_id="query",
+            batch_id=version - 1,
+            version=version,
+            operators=(Operator(0, "symmetricHashJoin", STORES, self.partitions),),
+            sources=(Source("source", '{"topic":{"0":5}}'),),
+            spark_version="4.2.0",
+            job="run",
+        )
+        return wire.message_of(wire.trigger(trigger))
 
-    def acknowledgements(self, version: int, reply: TriggerReply) -> Iterator[protocol.Message]:
+    def acknowledgements(self, version: int, reply: TriggerReply) -> Iterator[Message]:
         """One acknowledgement per subtask, store by store."""
         for store in STORES:
             for partition in range(self.partitions):
@@ -66,33 +68,26 @@ class Executors:
                 groups = [group for one in ranges for group in one][:_GROUPS_CHANGED]
                 yield self._acknowledgement(SubtaskKey(0, store, partition), version, groups)
 
-    def _acknowledgement(self, subtask: SubtaskKey, version: int, groups: Sequence[int]) -> protocol.Message:
-        delta = _segment(SegmentKind.DELTA, version, groups)
-        segments, base = [delta], None
+    def _acknowledgement(self, subtask: SubtaskKey, version: int, groups: Sequence[int]) -> Message:
+        base = None
         if subtask in self.due:
-            made = _segment(SegmentKind.BASE, version - 1, groups)
-            segments.append(made)
-            base = _described(made) | {"version": version - 1, "ckpt_id": self.ids[subtask]}
-        state_id = str(uuid.uuid4())
-        header = {
-            "job": "run",
-            "batch_id": version - 1,
-            "operator_id": subtask.operator_id,
-            "store": subtask.store,
-            "partition": subtask.partition,
-            "version": version,
-            "ckpt_id": state_id,
-            "base_ckpt_id": self.ids.get(subtask),
-            "task": {"stage_id": version, "stage_attempt": 0, "partition": subtask.partition, "attempt_number": 0},
-            "rows": version,
-            "rows_updated": 1,
-            "delta": _described(delta),
-            "base": base,
-            "timings_us": {"snapshot": 12, "write": 40},
-        }
-        self.ids[subtask] = state_id
-        index = b"".join(s.key_groups.astype("<u4").tobytes() + s.offsets.astype("<i8").tobytes() for s in segments)
-        return protocol.Message(0, "ack", json.dumps(header), index, b"".join(segment.data for segment in segments))
+            base = BaseSnapshot(_segment(SegmentKind.BASE, version - 1, groups), self.ids[subtask])
+        ack = Ack(
+            subtask,
+            version - 1,
+            version,
+            str(uuid.uuid4()),
+            Task(version, 0, subtask.partition, 0),
+            version,
+            _segment(SegmentKind.DELTA, version, groups),
+            self.ids.get(subtask),
+            base,
+            rows_updated=1,
+            timings_us={"snapshot": 12, "write": 40},
+            job="run",
+        )
+        self.ids[subtask] = ack.state_id
+        return wire.message_of(wire.ack(ack))
 
 
 def measure(order: Order) -> dict[str, Any]:
@@ -105,7 +100,7 @@ def measure(order: Order) -> dict[str, Any]:
     for version in range(1, WARMUPS + workload.batches + 1):
         header = executors.trigger(version)
         began = time.process_time()
-        trigger = protocol.parse_trigger(header)
+        trigger = codec.decode(header)
         if job is None:
             job = Job(trigger, Environment(open_storage=lambda trigger: LocalStorage(trigger.location, durable=False)))
         reply = job.trigger(trigger)
@@ -115,11 +110,11 @@ def measure(order: Order) -> dict[str, Any]:
         began = time.process_time()
         replies = []
         for message in messages:
-            ack = protocol.parse_ack(protocol.parse_header(message), message.index, message.payload)
+            ack = codec.decode(message)
             answer = job.acknowledge(ack)
-            if answer.base_due:
+            if answer.compaction.is_full:
                 executors.due.add(ack.subtask)
-            replies.append(protocol.ack_reply(message.id, answer))
+            replies.append(codec.ok(message.id, answer))
             job.housekeeping()
         protocol.to_batch(replies)
         times.append((took + time.process_time() - began) * 1000)
@@ -128,12 +123,11 @@ def measure(order: Order) -> dict[str, Any]:
     return {"samples": {"coordinator_ms": times[WARMUPS:]}, "rows": 0}
 
 
-def _segment(kind: SegmentKind, version: int, groups: Sequence[int]) -> Segment:
-    return encode_segment(kind, version, {group: [Section(((b"key%d" % group, b"v" * 60),))] for group in groups})
-
-
-def _described(segment: Segment) -> dict[str, Any]:
-    return {"groups": len(np.asarray(segment.key_groups)), "bytes": len(segment.data), "rows": segment.rows}
+def _segment(kind: SegmentKind, version: int, groups: Sequence[int]) -> SegmentRef:
+    sections = {group: [Section(((b"key%d" % group, b"v" * 60),))] for group in groups}
+    made = encode_segment(kind, version, sections)
+    first_version = 0 if kind is SegmentKind.BASE else version
+    return segment_ref(first_version, version, made.key_groups, made.offsets, len(made.data), data=made.data)
 
 
 def main(order: str, result: str) -> None:

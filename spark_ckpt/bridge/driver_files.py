@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from spark_ckpt.bridge.protocol import FILE, Message, parse_header
+import msgspec
+
+from spark_ckpt.bridge.protocol import FILE, Message
 from spark_ckpt.storage.errors import DriverGoneError
 from spark_ckpt.storage.hadoop import failure_of
 
@@ -51,15 +52,16 @@ class DriverFiles:
                 raise DriverGoneError(path)
             number, self._next = self._next, self._next + 1
             self._waiting[number] = answer
-        self._send(Message(number, FILE, json.dumps({"operation": operation, "path": path, **fields}), b"", payload))
+        header = msgspec.json.encode({"operation": operation, "path": path, **fields})
+        self._send(Message(number, FILE, "", header, b"", payload))
         try:
             reply = answer.result()
         except EOFError:
             raise DriverGoneError(path) from None
-        header = parse_header(reply)
+        answered: dict[str, Any] = msgspec.json.decode(reply.header)
         if reply.kind == "error":
-            raise failure_of(path, header)
-        return header, reply.payload
+            raise failure_of(path, answered)
+        return answered, reply.payload
 
     def answered(self, reply: Message) -> None:
         """Delivers an answer to the waiting thread."""

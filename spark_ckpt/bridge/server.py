@@ -6,15 +6,16 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from io import BufferedReader
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 
 from spark_ckpt import __version__
-from spark_ckpt.bridge import protocol
+from spark_ckpt.bridge import codec, protocol
+from spark_ckpt.bridge.codec import Reply, Request, StartReply
 from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.log import LogContext, enter, wants_debug
 from spark_ckpt.bridge.protocol import Message
@@ -27,7 +28,18 @@ from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.errors import ProtocolError, SparkCkptError
-from spark_ckpt.messages import Notification, Trigger
+from spark_ckpt.messages import (
+    Ack,
+    Close,
+    Decline,
+    EndOffsets,
+    Locate,
+    Notification,
+    TaskFailed,
+    Trigger,
+    TriggerReply,
+    Unreadable,
+)
 from spark_ckpt.recovery.errors import RolledBackError
 from spark_ckpt.storage import Storage, resolve
 
@@ -103,31 +115,30 @@ class Server:
             self._files.answered(message)
             return None
         if message.kind == "ping":
-            return protocol.ok(message.id, {})
-        header = protocol.parse_header(message)
+            return codec.ok(message.id)
         if message.kind == "start":
-            return self._start(message, header)
+            return self._start(message)
         if self._refusal is not None:
             raise ProtocolError(self._refusal)
         if message.kind == "check":
-            check_settings(header)
-            return protocol.ok(message.id, {})
-        job = str(header["job"])
+            check_settings(codec.decode(message).settings)
+            return codec.ok(message.id)
+        job = message.job
         worker = self._workers.get(job)
         if message.kind == "trigger" and worker is None:
             worker = self._workers[job] = _JobWorker(job, self._environment, self._writer)
         if worker is None:
             if message.kind in ("decline", "task_failed", "close"):
-                return protocol.ok(message.id, {})
+                return codec.ok(message.id)
             raise JobNotOpenError(job)
-        worker.put(message, header)
+        worker.put(message)
         if message.kind == "close":
             self._ending = [other for other in self._ending if other.is_alive]
             self._ending.append(self._workers.pop(job))
         return None
 
-    def _start(self, message: Message, header: Mapping[str, Any]) -> Message:
-        start = protocol.parse_start(header)
+    def _start(self, message: Message) -> Message:
+        start = codec.decode(message)
         if start.protocol != protocol.PROTOCOL_VERSION:
             self._refusal = (
                 f"the jar speaks version {start.protocol} of the protocol, the Python package {__version__} "
@@ -136,7 +147,7 @@ class Server:
             raise ProtocolError(self._refusal)
         self._refusal = None
         self._environment = self._environment.of_driver(start.pid, start.hung)
-        return protocol.start_reply(message.id, __version__)
+        return codec.ok(message.id, StartReply(__version__))
 
     def _stop(self) -> None:
         self._files.close()
@@ -159,13 +170,13 @@ class _JobWorker:
         self._spans: Spans | None = None
         self._rolled_back: RolledBackError | None = None
         self._name = name
-        self._queue: queue.SimpleQueue[tuple[Message, Mapping[str, Any], float] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Message, float] | None] = queue.SimpleQueue()
         self._arrived = 0.0  # when the message in hand arrived
         self._thread = threading.Thread(target=self._run, name=f"spark-ckpt-job-{name}", daemon=True)
         self._thread.start()
 
-    def put(self, message: Message, header: Mapping[str, Any]) -> None:
-        self._queue.put((message, header, time.perf_counter()))
+    def put(self, message: Message) -> None:
+        self._queue.put((message, time.perf_counter()))
 
     @property
     def is_alive(self) -> bool:
@@ -179,9 +190,9 @@ class _JobWorker:
 
     def _run(self) -> None:
         while (item := self._next()) is not None:
-            message, header, self._arrived = item
+            message, self._arrived = item
             began = time.perf_counter()
-            reply = _guarded(message, lambda m=message, h=header: self._handle(m, h))  # type: ignore[misc]
+            reply = _guarded(message, lambda m=message: self._handle(m))  # type: ignore[misc]
             assert reply is not None
             if wants_debug():
                 _log.debug("%s in %.1f ms", message.kind, (time.perf_counter() - began) * 1000)
@@ -194,7 +205,7 @@ class _JobWorker:
                 return
         self._run_unsolicited(lambda job: job.close(JobStatus.SUSPENDED))
 
-    def _next(self) -> tuple[Message, Mapping[str, Any], float] | None:
+    def _next(self) -> tuple[Message, float] | None:
         """Next message, or None at the end. While it waits, the pending checkpoint may expire, and acks be reported."""
         while True:
             seconds = self._job.seconds_to_timer if self._job is not None else None
@@ -211,20 +222,37 @@ class _JobWorker:
             except Exception:
                 _log.exception("unexpected error in job %s", self._name)
 
-    def _handle(self, message: Message, header: Mapping[str, Any]) -> Message:
-        handler = _HANDLERS.get(message.kind)
-        if handler is None:
-            raise ProtocolError(f"unknown message '{message.kind}' in version {protocol.PROTOCOL_VERSION}")
+    def _handle(self, message: Message) -> Message:
+        request = codec.decode(message)
         if self._rolled_back is not None and message.kind in _OF_A_BATCH:
             raise self._rolled_back  # other tasks may still send requests for the rolled-back batch
         try:
-            return handler(self, message, header)
+            return codec.ok(message.id, self._reply_to(request))
         except RolledBackError as e:
             self._rolled_back = e
             raise
 
-    def _trigger(self, message: Message, header: Mapping[str, Any]) -> Message:
-        trigger = protocol.parse_trigger(header)
+    def _reply_to(self, request: Request) -> Reply | None:
+        match request:
+            case Trigger():
+                return self._trigger(request)
+            case Locate():
+                return self._opened().locate(request)
+            case Ack():
+                return self._opened().acknowledge(request, time.perf_counter() - self._arrived)
+            case EndOffsets():
+                return self._opened().end_offsets(request)
+            case Unreadable():
+                self._opened().unreadable(request)
+            case Decline() if self._job is not None:
+                self._job.decline(request)
+            case TaskFailed() if self._job is not None:
+                self._job.task_failed(request)
+            case Close():
+                self._close(request)
+        return None
+
+    def _trigger(self, trigger: Trigger) -> TriggerReply:
         if self._context is None:
             config = CheckpointConfig.parse(trigger.settings)
             self._context = LogContext.of(trigger, config)
@@ -234,47 +262,21 @@ class _JobWorker:
             detailed = trigger.report_details or self._spans is not None
             first = replace(trigger, report_details=detailed)
             self._job = Job(first, self._environment, self._notify, self._report)
-        return protocol.trigger_reply(message.id, self._job.trigger(trigger))
-
-    def _locate(self, message: Message, header: Mapping[str, Any]) -> Message:
-        return protocol.locate_reply(message.id, self._opened().locate(protocol.parse_locate(header)))
-
-    def _ack(self, message: Message, header: Mapping[str, Any]) -> Message:
-        ack = protocol.parse_ack(header, message.index, message.payload)
-        return protocol.ack_reply(message.id, self._opened().acknowledge(ack, time.perf_counter() - self._arrived))
+        return self._job.trigger(trigger)
 
     def _answered(self, job: Job) -> None:
         job.answered(time.perf_counter() - self._arrived)
 
-    def _end_offsets(self, message: Message, header: Mapping[str, Any]) -> Message:
-        reply = self._opened().end_offsets(protocol.parse_end_offsets(header))
-        return protocol.end_offsets_reply(message.id, reply)
-
-    def _decline(self, message: Message, header: Mapping[str, Any]) -> Message:
-        if self._job is not None:
-            self._job.decline(protocol.parse_decline(header))
-        return protocol.ok(message.id, {})
-
-    def _unreadable(self, message: Message, header: Mapping[str, Any]) -> Message:
-        self._opened().unreadable(protocol.parse_unreadable(header))
-        return protocol.ok(message.id, {})
-
-    def _task_failed(self, message: Message, header: Mapping[str, Any]) -> Message:
-        if self._job is not None:
-            self._job.task_failed(protocol.parse_task_failed(header))
-        return protocol.ok(message.id, {})
-
-    def _close(self, message: Message, header: Mapping[str, Any]) -> Message:
+    def _close(self, request: Close) -> None:
         job, self._job = self._job, None
         if job is not None:
-            job.close(_status(protocol.parse_close(header).status))
-        return protocol.ok(message.id, {})
+            job.close(request.status)
 
     def _notify(self, notification: Notification) -> None:
-        self._writer.put(protocol.notification(notification))
+        self._writer.put(codec.notification(notification))
 
     def _report(self, report: Report) -> None:
-        self._writer.put(protocol.report(report))
+        self._writer.put(codec.report(report))
         if self._spans is not None:
             self._spans.add(report)
 
@@ -289,17 +291,6 @@ _OF_A_BATCH = ("trigger", "locate", "ack", "end_offsets", "unreadable")
 
 _MAY_COMPLETE = ("ack", "end_offsets")
 """Kinds of messages that may complete a checkpoint."""
-
-_HANDLERS: dict[str, Callable[[_JobWorker, Message, Mapping[str, Any]], Message]] = {
-    "trigger": _JobWorker._trigger,
-    "locate": _JobWorker._locate,
-    "ack": _JobWorker._ack,
-    "end_offsets": _JobWorker._end_offsets,
-    "decline": _JobWorker._decline,
-    "unreadable": _JobWorker._unreadable,
-    "task_failed": _JobWorker._task_failed,
-    "close": _JobWorker._close,
-}
 
 
 class _Writer:
@@ -354,19 +345,8 @@ def _guarded(message: Message, handle: Callable[[], Message | None]) -> Message 
         return handle()
     except SparkCkptError as e:
         _log.info("reply to %s: %s: %s", message.kind, type(e).__name__, e)
-        return protocol.error(message.id, type(e).__name__, str(e), bool(getattr(e, "fatal", False)))
-    except (KeyError, TypeError, ValueError) as e:
-        _log.exception("malformed %s message, or an error while handling it", message.kind)
-        text = f"cannot handle a '{message.kind}' message ({e!r}); see the driver's log"
-        return protocol.error(message.id, ProtocolError.__name__, text, False)
+        return codec.error(message.id, type(e).__name__, str(e), bool(getattr(e, "fatal", False)))
     except Exception as e:
         _log.exception("unexpected error while handling a %s message", message.kind)
         text = f"unexpected error in the checkpoint coordinator ({e!r}); see the driver's log"
-        return protocol.error(message.id, "UnexpectedError", text, False)
-
-
-def _status(text: str) -> JobStatus:
-    try:
-        return JobStatus(text)
-    except ValueError:
-        raise ProtocolError(f"unknown query status '{text}'") from None
+        return codec.error(message.id, "UnexpectedError", text, False)

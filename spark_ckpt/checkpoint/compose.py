@@ -20,7 +20,7 @@ from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.layout import CKPT, SHARED
 from spark_ckpt.errors import CheckpointError, UnsupportedFormatError
 from spark_ckpt.format.keys import PartitionFilter
-from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.format.segment_ref import Blocks, SegmentRef
 from spark_ckpt.metadata import (
     ByteStreamStateHandle,
     ChangelogStateBackendHandle,
@@ -217,4 +217,5 @@ def _entry(
         path, file_size = state_path(stream.relative_path, f"{CKPT}/{SHARED}"), stream.state_size
     else:
         raise CheckpointError(f"unexpected stream handle {type(stream).__name__}: spark-ckpt does not write it")
-    return SegmentRef(first_version, version, key_groups, offsets[present], size, path, file_size, data, filters, flags)
+    blocks = Blocks(key_groups, offsets[present], data)
+    return SegmentRef(first_version, version, blocks, size, path, file_size, filters, flags)

@@ -113,7 +113,7 @@ def _append_changelog(
 
 
 def encode_entry(entry: SegmentRef) -> bytes:
-    """Bytes of a segment's handle, cached in the entry."""
+    """Bytes of a segment's handle, cached in it."""
     first, offsets = full_offsets(entry)
     if entry.path is None:
         stream = _BYTE_STREAM + _utf(handle_name(entry)) + _I32.pack(len(entry.data)) + entry.data
@@ -121,7 +121,7 @@ def encode_entry(entry: SegmentRef) -> bytes:
         stream = _RELATIVE_FILE + _utf(relative_path(entry.path)) + _I64.pack(entry.file_size)
     handle = _KEY_GROUPS_HANDLE + _KEY_GROUP_RANGE.pack(first, offsets.size) + offsets.astype(">i8").tobytes() + stream
     if entry.path is not None:
-        entry.encoded = handle  # inline bytes would be in memory twice
+        entry.keep(handle)  # inline bytes would be in memory twice
     return handle
 
 

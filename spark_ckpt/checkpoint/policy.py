@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import MAX_INLINE_BYTES, MIN_RETAINED, CheckpointConfig
@@ -16,7 +16,8 @@ SHARED_FILE_BYTES = 8 << 20
 """Bytes from which a file does not wait for further tasks: above this size, the transfer outweighs the request."""
 
 
-class ShippingLimits(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ShippingLimits:
     """Limits within which stores ship their segments: with the ack, in a file of several tasks, or in a file alone.
 
     Args:

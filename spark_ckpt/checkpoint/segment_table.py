@@ -156,11 +156,11 @@ class SegmentTable:
 def _sharing(segments: Sequence[SegmentRef]) -> NDArray[np.int64]:
     """For each segment, the distance back to the first segment with the same blocks, which has the handle.
 
-    Segments with the same blocks have the same offsets array object: a rescale gives one array to all subtasks of these
-    blocks, and so does decoding a shared handle.
+    They have the same `Blocks` object: a rescale gives one to all subtasks of these blocks, and so does decoding a
+    shared handle.
     """
     first: dict[int, int] = {}
-    return np.array([i - first.setdefault(id(segment.offsets), i) for i, segment in enumerate(segments)], np.int64)
+    return np.array([i - first.setdefault(id(segment.blocks), i) for i, segment in enumerate(segments)], np.int64)
 
 
 def _first_versions(

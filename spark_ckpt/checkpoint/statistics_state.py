@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-import orjson
+import msgspec
 
 from spark_ckpt.checkpoint.statistics import (
     CheckpointStats,
@@ -68,7 +68,7 @@ def history_of(metadata: CheckpointMetadata) -> tuple[CheckpointStats, ...] | No
 
 def encode_subtasks(subtasks: Iterable[SubtaskStateStats]) -> bytes:
     """Payload of the master state `spark-subtasks`: JSON, about fifty bytes per subtask."""
-    return orjson.dumps([_fields(stats) for stats in subtasks])
+    return msgspec.json.encode([_fields(stats) for stats in subtasks])
 
 
 def subtasks_of(metadata: CheckpointMetadata) -> tuple[SubtaskStateStats, ...] | None:

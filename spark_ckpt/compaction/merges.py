@@ -37,6 +37,6 @@ def useless(merged: MergedDeltas, chain: Chain | None) -> str | None:
     run = None if chain is None else chain.run_of(merged.first_version, merged.version)
     if chain is None or run is None:
         return "the chain has no such deltas"
-    if digest_of(chain.entries[run.first : run.end]) != merged.inputs:
+    if digest_of(chain.entries[run.first : run.end]) != merged.digest:
         return "the chain has other deltas of these versions"
     return None

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.compaction import tiers
+from spark_ckpt.compaction.merges import digest_of
 from spark_ckpt.compaction.policy import is_base_due
-from spark_ckpt.compaction.request import FULL, NO_REQUEST, CompactionRequest, Kind
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.segment_ref import SegmentRef
-from spark_ckpt.messages import InProgress
+from spark_ckpt.messages import FULL_COMPACTION, NO_COMPACTION, CompactionRequest, InProgress, Kind
 
 MERGE_TRIES = 3
 """Failures in sequence after which a subtask with a long chain is asked for a base instead of a merge."""
@@ -52,12 +52,12 @@ def plan(chain: Chain, busy: Sequence[InProgress], moment: Moment, config: Check
         config: limits.
     """
     if len(busy) >= MAX_IN_PROGRESS:
-        return NO_REQUEST
+        return NO_COMPACTION
     is_full_due = not any(one.is_base for one in busy) and _is_full_due(chain, moment, config)
     if is_full_due and not busy:
-        return FULL
+        return FULL_COMPACTION
     if not tiers.merges_deltas(chain, config):
-        return NO_REQUEST
+        return NO_COMPACTION
     free = free_deltas(chain, busy)
     run = tiers.due_run(
         [delta.size for delta in free],
@@ -69,7 +69,10 @@ def plan(chain: Chain, busy: Sequence[InProgress], moment: Moment, config: Check
         chain.deltas - len(free),
         is_base_due=is_full_due,
     )
-    return NO_REQUEST if run is None else CompactionRequest(Kind.MERGE, free[run.first : run.end])
+    if run is None:
+        return NO_COMPACTION
+    inputs = free[run.first : run.end]
+    return CompactionRequest(Kind.MERGE, inputs, digest_of(inputs))
 
 
 def _is_full_due(chain: Chain, moment: Moment, config: CheckpointConfig) -> bool:

@@ -9,10 +9,9 @@ from spark_ckpt.compaction import tiers
 from spark_ckpt.compaction.file_use import FileUse
 from spark_ckpt.compaction.plan import Moment, plan
 from spark_ckpt.compaction.policy import ASK_AGAIN_AFTER, chain_bound, is_rewrite_due, most_deltas, rewrite_cycle
-from spark_ckpt.compaction.request import NO_REQUEST, REQUIRED, CompactionRequest, Kind
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.messages import Ack, InProgress
+from spark_ckpt.messages import NO_COMPACTION, REQUIRED_COMPACTION, Ack, CompactionRequest, InProgress, Kind
 
 
 class CompactionRequests:
@@ -45,17 +44,17 @@ class CompactionRequests:
         busy, has_brought = _in_progress(ack), ack.base is not None or ack.merged is not None
         if has_brought:
             self._failed.pop(subtask, None)
-        elif ack.base_failure is not None:
+        elif ack.compaction_failure is not None:
             self._failed[subtask] += 1
-        if has_brought or (busy and ack.base_failure is None):
+        if has_brought or (busy and ack.compaction_failure is None):
             self._asked.pop(subtask, None)
         if ack.base is not None or chain is None:
-            return NO_REQUEST
+            return NO_COMPACTION
         if not has_brought and chain.deltas + bool(ack.delta.size) >= self._bound_of(chain, table):
             self._asked[subtask] = version
-            return REQUIRED
+            return REQUIRED_COMPACTION
         if self._was_asked(ack):
-            return NO_REQUEST
+            return NO_COMPACTION
         return self._planned(subtask, version, chain, ack.delta.size, table, busy)
 
     def on_load(self, subtask: SubtaskKey, version: int, chain: Chain, table: ChainTable) -> CompactionRequest:
@@ -71,7 +70,7 @@ class CompactionRequests:
         """
         if chain.deltas >= self._bound_of(chain, table):
             self._asked[subtask] = version
-            return REQUIRED
+            return REQUIRED_COMPACTION
         return self._planned(subtask, version, chain, 0, table, ())
 
     def merges_deltas(self, chain: Chain) -> bool:

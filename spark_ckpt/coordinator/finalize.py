@@ -26,7 +26,7 @@ from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_completed, stats_of_subtasks
 from spark_ckpt.errors import CheckpointError, StateFileNotFoundError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
-from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.format.segment_ref import Blocks, SegmentRef
 from spark_ckpt.messages import Ack, BaseSnapshot, MergedDeltas, Trigger
 from spark_ckpt.metadata import MasterState
 from spark_ckpt.storage import Storage
@@ -175,7 +175,9 @@ def _place(
     draft.task_bytes = draft.new_state_bytes - arrived
     if place(arrived, kept, job.config) is Placement.INLINE:
         for entry in inline:
-            entry.data = bytes(entry.data)  # without the message that it came with
+            blocks = entry.blocks
+            # Without the message that they came with.
+            entry.blocks = Blocks(blocks.key_groups, blocks.offsets, bytes(blocks.data))
         return
     # Deltas and bases share a file: with bases staggered over the subtasks, both kinds are needed for as many batches.
     draft.file = merge_into_file(inline)

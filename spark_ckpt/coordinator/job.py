@@ -37,7 +37,6 @@ from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.figures import human_duration, human_size
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.messages import (
-    NO_VERSION,
     Ack,
     AckReply,
     Decline,
@@ -220,22 +219,15 @@ class Job:
         if decision.outcome is not Outcome.SUCCESS:
             return self._refusal(ack, *decision)
         self._unanswered = pending, ack.subtask
-        if ack.base_failure is not None:
+        if ack.compaction_failure is not None:
             self._base_failed(pending, ack)
-        request = self._compactions.after_ack(ack, chain, self._parent.table)
+        compaction = self._compactions.after_ack(ack, chain, self._parent.table)
         keep_deltas = chain is not None and self._compactions.merges_deltas(chain)
-        reply = AckReply(
-            Outcome.SUCCESS,
-            ack.state_id,
-            request.is_full,
-            base_required=request.required,
-            merge=request.inputs,
-            keep_deltas=keep_deltas,
-        )
         if not pending.is_complete or self._trigger.is_real_time:
-            newest = self._checkpoint_cache.newest_own_version()
-            return reply._replace(completed_version=newest)
-        return reply._replace(completed=self._publish(pending, ack), completed_version=ack.version)
+            completed, newest = None, self._checkpoint_cache.newest_own_version()
+        else:
+            completed, newest = self._publish(pending, ack), ack.version
+        return AckReply(Outcome.SUCCESS, ack.state_id, compaction, completed, newest, keep_deltas=keep_deltas)
 
     def answered(self, seconds: float) -> None:
         """Note that the last ack was answered so many seconds after its arrival."""
@@ -450,7 +442,9 @@ class Job:
 
     def _base_failed(self, pending: PendingCheckpoint, ack: Ack) -> None:
         _log.warning(
-            "%s: a base snapshot or a merge failed, so the chain of deltas grows: %s", ack.subtask, ack.base_failure
+            "%s: a base snapshot or a merge failed, so the chain of deltas grows: %s",
+            ack.subtask,
+            ack.compaction_failure,
         )
         pending.failures[FailureReason.BASE] += 1
         self._failures.count(FailureReason.BASE)
@@ -491,7 +485,8 @@ class Job:
         """
         counts = self._checkpoint_cache.id_of(ack.version, ack.subtask)
         if counts == ack.state_id:
-            return AckReply(Outcome.SUCCESS, counts, False, checkpoint, self._checkpoint_cache.newest_own_version())
+            newest = self._checkpoint_cache.newest_own_version()
+            return AckReply(Outcome.SUCCESS, counts, completed=checkpoint, completed_version=newest)
         if counts is None:
             reason = f"{ack.subtask} is not a subtask of batch {ack.batch_id}: checkpoint {checkpoint} lacks it"
             return self._refusal(ack, Outcome.UNKNOWN, None, reason)
@@ -515,9 +510,11 @@ class Job:
         return shipping_limits(self._trigger.acks, self._open.config)
 
     def _going_back(self) -> None:
-        self._tell(Event.GOING_BACK, NO_VERSION)
+        self._tell(Event.GOING_BACK, None)
 
-    def _tell(self, event: Event, version: int, checkpoint_id: int | None = None, reason: str | None = None) -> None:
+    def _tell(
+        self, event: Event, version: int | None, checkpoint_id: int | None = None, reason: str | None = None
+    ) -> None:
         self._notify(Notification(self._trigger.job, event, version, checkpoint_id, reason))
 
     # ---- parent checkpoint -------------------------------------------------------------------------------------------

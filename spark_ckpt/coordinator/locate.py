@@ -53,9 +53,7 @@ def located(request: Locate, state: CheckpointState, compactions: CompactionRequ
         store.state_format_version,
         chain.rows,
         chain.entries,
-        compaction.is_full,
-        compaction.required,
-        compaction.inputs,
+        compaction,
         by_key_group=state.has_exact_rows(chain),
         keep_deltas=compactions.merges_deltas(chain),
     )

@@ -5,7 +5,7 @@ Flink has one handle on this way, too (`KeyGroupsStateHandle`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,45 +13,89 @@ from numpy.typing import NDArray
 from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.format.segment_flags import SegmentFlag
 
-NO_KEY_GROUPS: NDArray[np.uint32] = np.empty(0, np.uint32)
-"""Key groups of a segment without blocks."""
 
-NO_OFFSETS: NDArray[np.int64] = np.empty(0, np.int64)
-"""Offsets of a segment without blocks."""
+class Blocks:
+    """Blocks of a segment, one per key group. Immutable by convention; a rescale shares them among segments.
+
+    Args:
+        key_groups: uint32, ascending.
+        offsets: int64, start of each key group's block in the segment's file, or in `data`.
+        data: bytes of a segment without a file.
+    """
+
+    __slots__ = ("data", "key_groups", "offsets")
+
+    def __init__(
+        self, key_groups: NDArray[np.uint32], offsets: NDArray[np.int64], data: bytes | memoryview = b""
+    ) -> None:
+        self.key_groups, self.offsets, self.data = key_groups, offsets, data
+
+    def __len__(self) -> int:
+        return self.key_groups.size
+
+
+NO_BLOCKS = Blocks(np.empty(0, np.uint32), np.empty(0, np.int64))
+"""Blocks of a segment without rows."""
+
+
+class _Handle:
+    """Bytes of a handle, in a slot that is no field: neither `replace` nor the wire copy them."""
+
+    __slots__ = ("encoded",)
+
+    encoded: bytes | None
+
+    def keep(self, encoded: bytes | None) -> None:
+        """Keep the bytes of the handle, or none."""
+        self.encoded = encoded
 
 
 @dataclass(slots=True, eq=False)  # not frozen: making a frozen one costs several times as much
-class SegmentRef:
+class SegmentRef(_Handle):
     """A segment of keyed state. Only `place_in` changes it: it places the bytes of a new segment in a file.
+
+    Its fields are those of the wire, where `blocks` is their number (docs/protocol.md, section 1.2).
 
     Args:
         first_version: first version whose changes it has: 0 for a base, which has all of the state.
         version: last of these versions, which is that of the state it leads to.
-        key_groups: uint32, ascending.
-        offsets: int64, start of each key group's block in the file or in `data`.
+        blocks: its blocks.
         size: bytes of the segment; after a rescale, this chain's share by key groups.
-        path: file relative to the `ckpt` directory; None if `data` holds the bytes.
+        path: file relative to the `ckpt` directory; None if `blocks` hold the bytes.
         file_size: bytes of that file, which may hold other segments too.
-        data: bytes of a segment without a file.
         filters: filters that a row must all pass.
         flags: bits of `spark_ckpt.format.segment_flags`.
 
     Attributes:
-        encoded: bytes of the handle in `_metadata`, cached by `checkpoint.encode`. Not an argument, so that `replace`
-            does not copy them to a segment with another handle.
+        encoded: bytes of the handle in `_metadata`, cached by `checkpoint.encode`.
     """
 
     first_version: int
     version: int
-    key_groups: NDArray[np.uint32]
-    offsets: NDArray[np.int64]
+    blocks: Blocks
     size: int
     path: str | None = None
     file_size: int = 0
-    data: bytes | memoryview = b""
     filters: tuple[PartitionFilter, ...] = ()
     flags: int = 0
-    encoded: bytes | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.keep(None)
+
+    @property
+    def key_groups(self) -> NDArray[np.uint32]:
+        """Key groups of its blocks, ascending."""
+        return self.blocks.key_groups
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Start of each block in the file, or in `data`."""
+        return self.blocks.offsets
+
+    @property
+    def data(self) -> bytes | memoryview:
+        """Bytes of a segment without a file."""
+        return self.blocks.data
 
     @property
     def is_base(self) -> bool:
@@ -75,9 +119,9 @@ class SegmentRef:
             file_size: bytes of the file.
             start: offset of the segment in the file.
         """
-        self.path, self.file_size, self.offsets = path, file_size, self.offsets + start
-        self.data = b""
-        self.encoded = None
+        self.path, self.file_size = path, file_size
+        self.blocks = Blocks(self.blocks.key_groups, self.blocks.offsets + start)
+        self.keep(None)
 
     def copied(self) -> SegmentRef:
         """Copy that can be placed elsewhere."""
@@ -88,15 +132,4 @@ class SegmentRef:
     ) -> SegmentRef:
         """Segment of another chain with the same blocks, restricted to rows that pass the filters."""
         # A rescale can create hundreds of thousands of these. `replace` takes several times as long.
-        return SegmentRef(
-            first_version,
-            version,
-            self.key_groups,
-            self.offsets,
-            size,
-            self.path,
-            self.file_size,
-            self.data,
-            filters,
-            flags,
-        )
+        return SegmentRef(first_version, version, self.blocks, size, self.path, self.file_size, filters, flags)

@@ -16,7 +16,7 @@ from spark_ckpt.completed import CheckpointRecord, JobStatus
 from spark_ckpt.config import PROVIDER_CLASS, STORE
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.format.segment_ref import Blocks, SegmentRef
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.location.open_store import open_store
 from spark_ckpt.migrate.errors import TransferRefusedError
@@ -289,7 +289,7 @@ def _chains(version: int, stores: Sequence[DescribedStore], imported: Imported) 
 def _base(part: ImportedPartition, version: int) -> tuple[SegmentRef, ...]:
     if part.path is None:
         return ()
-    return (SegmentRef(0, version, part.key_groups, part.offsets, part.size, part.path, part.size),)
+    return (SegmentRef(0, version, Blocks(part.key_groups, part.offsets), part.size, part.path, part.size),)
 
 
 def _state_id(store: DescribedStore, partition: int) -> str:

@@ -20,7 +20,7 @@ from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.format.key_groups import hashes_of
 from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.format.segment_flags import joined_flags
-from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.format.segment_ref import Blocks, SegmentRef
 
 _WIDEST_GAP = 16
 """Widest gap within a handle. A handle has 8 bytes for each key group of its range: beyond this, two are smaller."""
@@ -103,8 +103,7 @@ def _layers(parts: Sequence[SegmentRef]) -> Iterator[SegmentRef]:
         there = layer_of == layer
         yield replace(
             parts[0],
-            key_groups=groups[there].astype(np.uint32),
-            offsets=offsets[there],
+            blocks=Blocks(groups[there].astype(np.uint32), offsets[there]),
             size=share,
             flags=joined_flags(part.flags for part in parts),
         )
@@ -148,7 +147,7 @@ def _divided(entry: SegmentRef, parallelism: int, factors: Sequence[int]) -> Ite
         blocks = np.flatnonzero(residues == residue)
         gaps = np.diff(entry.key_groups[blocks].astype(np.int64))
         runs = [
-            replace(entry, key_groups=entry.key_groups[run], offsets=entry.offsets[run])
+            replace(entry, blocks=Blocks(entry.key_groups[run], entry.offsets[run]))
             for run in np.split(blocks, np.flatnonzero(gaps > _WIDEST_GAP) + 1)
         ]
         for partition in range(residue, parallelism, common):

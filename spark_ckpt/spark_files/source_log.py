@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import orjson
+import msgspec
 
 from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.spark_files.checksums import ChecksumFile
@@ -77,7 +77,7 @@ class FileSourceLog:
         lines_of(next(lines, b""), path, _VERSIONS)
         for line in lines:
             try:
-                file = orjson.loads(line)
+                file = msgspec.json.decode(line)
                 if not all(type(file[field]) is kind for field, kind in _FIELDS.items()):
                     raise ValueError(f"another type of field in {line[:80]!r}")
             except (ValueError, KeyError, TypeError) as e:

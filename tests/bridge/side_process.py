@@ -13,8 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_ckpt.bridge.protocol import FILE, REPORT, SCHEMA, UNASKED, Message, from_batch, to_batch
+from spark_ckpt.bridge.codec import REPORT
+from spark_ckpt.bridge.protocol import FILE, SCHEMA, UNASKED, Message, from_batch, to_batch
 from spark_ckpt.storage.hadoop import KINDS
+from tests.bridge import wire
 from tests.support.hadoop import MemoryHadoop
 from tests.support.waiting import PATIENCE
 
@@ -72,7 +74,7 @@ class SideProcess:
         """Sends requests in one record batch; returns their ids."""
         messages = []
         for kind, header, index, payload in requests:
-            messages.append(Message(self._next, kind, json.dumps(header), index, payload))
+            messages.append(wire.message_of((kind, dict(header), index, payload), self._next))
             self._next += 1
         self._write(messages)
         return [message.id for message in messages]
@@ -106,7 +108,7 @@ class SideProcess:
         for message in from_batch(self._reader.read_next_batch()):
             if message.kind == "notify":
                 assert message.id == UNASKED
-                self.notified.append(json.loads(message.header))
+                self.notified.append({"job": message.job, **json.loads(message.header)})
             elif message.kind == REPORT:
                 assert message.id == UNASKED
                 self.reported.append(json.loads(message.header))
@@ -120,11 +122,11 @@ class SideProcess:
     def _answer(self, hadoop: MemoryHadoop, request: Message) -> None:
         try:
             header, payload = hadoop.ask(payload=request.payload, **json.loads(request.header))
-            reply = Message(request.id, "ok", json.dumps(header), b"", payload)
+            reply = Message(request.id, "ok", "", json.dumps(header).encode(), b"", payload)
         except OSError as e:
             kind = next((kind for kind, error in KINDS.items() if isinstance(e, error)), "other")
             fields = {"error": type(e).__name__, "message": str(e), "kind": kind}
-            reply = Message(request.id, "error", json.dumps(fields))
+            reply = Message(request.id, "error", "", json.dumps(fields).encode())
         self._write([reply])
 
     def receive_file_request(self) -> None:

@@ -117,7 +117,7 @@ class Requests:
         return lambda: results.get(timeout=PATIENCE)
 
     def answer(self, request: Message, header: Mapping[str, object], reply: str = "ok", payload: bytes = b"") -> None:
-        self.files.answered(Message(request.id, reply, json.dumps(header), b"", payload))
+        self.files.answered(Message(request.id, reply, "", json.dumps(header).encode(), b"", payload))
 
 
 def test_answers_find_their_requests_in_any_order() -> None:
@@ -168,6 +168,6 @@ def test_who_asks_after_the_end_is_told_so_at_once() -> None:
 def test_an_answer_that_nobody_waits_for_is_left_aside(caplog: pytest.LogCaptureFixture) -> None:
     """The answer is only logged: the driver would take an error for the reply to its own request with that id."""
     requests = Requests()
-    requests.files.answered(Message(7, "ok", "{}"))
+    requests.files.answered(Message(7, "ok", "", b"{}"))
     assert "file request 7" in caplog.text
     assert requests.sent.empty()

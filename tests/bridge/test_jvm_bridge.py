@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.completed.records import ClaimRecord, decode_record
 from spark_ckpt.messages import Decline, EndOffsets
 from tests.bridge import wire
@@ -40,8 +39,7 @@ class JvmBridge:
 
     def send(self, request: wire.Request) -> Any:
         """Sends a request; returns the future for `receive`."""
-        kind, header, index, payload = request
-        return self._bridge.send(self._hdfs.to_jvm(Message(0, kind, json.dumps(header), index, payload)))
+        return self._bridge.send(self._hdfs.to_jvm(wire.message_of(request)))
 
     def receive(self, future: Any) -> Mapping[str, Any]:
         """Header of the reply, which must not be an error."""
@@ -75,7 +73,7 @@ class JvmBridge:
         for _ in range(deaths):
             self.kill()
         entry = f'v1\n{{}}\n{{"topic":{{"0":{version}}}}}'
-        return self.receive(self.send(wire.end_offsets(EndOffsets(driver.run_id, version - 1, version, entry))))
+        return self.receive(self.send(wire.end_offsets(EndOffsets(version - 1, version, entry, job=driver.run_id))))
 
     @property
     def pid(self) -> int:
@@ -252,7 +250,7 @@ def test_a_request_that_ends_every_side_process_fails_and_others_go_on(hdfs: Hdf
     if method != "trigger":
         bridge.receive(asked.pop())
         ack = poison.acks(1)[0]
-        declined = Decline("poison", ack.subtask, 0, 1, ack.task, "no space left")
+        declined = Decline(ack.subtask, 0, 1, ack.task, "no space left", job="poison")
         asked.append(bridge.send(wire.ack(ack) if method == "acknowledge" else wire.decline(declined)))
     # Replies to other queries must not reset the count.
     for version in range(2, 12):
@@ -292,7 +290,7 @@ def test_a_side_process_that_does_not_start_fails_what_waits(hdfs: Hdfs, tmp_pat
 
 def test_modules_of_the_working_directory_are_not_imported(hdfs: Hdfs, bridge: JvmBridge, tmp_path: Path) -> None:
     """The driver's working directory may be writable for other users."""
-    marks = [tmp_path / name for name in ("orjson", "runpy", "spark_ckpt")]
+    marks = [tmp_path / name for name in ("msgspec", "runpy", "spark_ckpt")]
     planted = [hdfs.working_directory / f"{mark.name}.py" for mark in marks]
     for module, mark in zip(planted, marks, strict=True):
         module.write_text(f"open({str(mark)!r}, 'w').close()\n")

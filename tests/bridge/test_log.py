@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from spark_ckpt.bridge.codec import MAX_NAME, decode
 from spark_ckpt.bridge.log import LEVELS, MAX_LINE, LogContext, RecordFormatter, enter, is_wanted, wants_debug
-from spark_ckpt.bridge.protocol import MAX_NAME, parse_trigger
 from spark_ckpt.config import LOG_FORMAT, LOG_LEVEL, CheckpointConfig
 from spark_ckpt.location.backlog import in_thread
 from spark_ckpt.redaction import remember_secret
@@ -86,8 +86,8 @@ def test_a_secret_at_the_cut_is_hidden() -> None:
 def test_a_name_is_cut_and_on_one_line() -> None:
     query = LogContext.of(replace(TRIGGER, query_name="orders\nCRITICAL of ours"), CheckpointConfig())
     assert query.query == "orders?CRITICAL of ours"
-    header = json.loads(json.dumps(wire.trigger(replace(TRIGGER, query_name="s3://u:hunter2@x " + "a" * 60_000))[1]))
-    name = parse_trigger(header).query_name
+    trigger = wire.trigger(replace(TRIGGER, query_name="s3://u:hunter2@x " + "a" * 60_000))
+    name = decode(wire.message_of(trigger)).query_name
     assert name is not None
     assert name.startswith("s3://***@x aaa")
     assert len(name) < MAX_NAME + 100

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import json
 import threading
 import tracemalloc
 from collections.abc import Iterator, Sequence
@@ -42,8 +41,7 @@ class Runs:
         self._dispatch(wire.START)
 
     def _dispatch(self, request: wire.Request) -> None:
-        kind, header, index, payload = request
-        self.server._dispatch(Message(self.count, kind, json.dumps(header), index, payload))
+        self.server._dispatch(wire.message_of(request, self.count))
 
     def run(self, location: Path | str, batches: int, **settings: str) -> None:
         """Runs a query until the server has processed its end."""
@@ -132,7 +130,7 @@ def replies(requests: Sequence[wire.Request]) -> list[Message]:
     """Replies of a server to requests, which all arrive at once."""
     source, sink = io.BytesIO(), io.BytesIO()
     with pa.ipc.new_stream(source, SCHEMA) as stream:
-        messages = [Message(i, kind, json.dumps(header)) for i, (kind, header, _, _) in enumerate(requests)]
+        messages = [wire.message_of(request, number) for number, request in enumerate(requests)]
         stream.write_batch(to_batch(messages))
     Server(io.BufferedReader(io.BytesIO(source.getvalue())), sink).run()
     return [reply for batch in pa.ipc.open_stream(sink.getvalue()) for reply in from_batch(batch)]
@@ -141,6 +139,6 @@ def replies(requests: Sequence[wire.Request]) -> list[Message]:
 def test_a_ping_is_answered_before_the_start_too() -> None:
     ping: wire.Request = ("ping", {}, b"", b"")
     assert [(reply.id, reply.kind, reply.header) for reply in replies([ping, wire.START, ping]) if reply.id != 1] == [
-        (0, "ok", "{}"),
-        (2, "ok", "{}"),
+        (0, "ok", b"{}"),
+        (2, "ok", b"{}"),
     ]

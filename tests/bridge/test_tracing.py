@@ -130,11 +130,11 @@ def test_a_report_that_cannot_be_traced_does_no_harm(spans: Spans, caplog: pytes
 
 
 def test_without_the_package_the_setting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_settings({"settings": {TRACING.key: "otel"}})
+    check_settings({TRACING.key: "otel"})
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    check_settings({"settings": {}})
+    check_settings({})
     with pytest.raises(SettingError, match=r"spark-ckpt\[otel\]"):
-        check_settings({"settings": {TRACING.key: "otel"}})
+        check_settings({TRACING.key: "otel"})
 
 
 def test_nothing_is_imported_unless_a_query_has_the_setting() -> None:

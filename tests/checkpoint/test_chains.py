@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from spark_ckpt.checkpoint.chains import Chain, all_entries, chain_of, files_of
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.format.segment_ref import SegmentRef
+from tests.support.segments import segment_ref
 
 
 def entry(
@@ -14,7 +15,7 @@ def entry(
 ) -> SegmentRef:
     data = b"x" * size if path is None else b""
     first_version = 0 if is_base else version - covers + 1
-    return SegmentRef(first_version, version, np.array([1], np.uint32), np.array([0]), size, path, size, data)
+    return segment_ref(first_version, version, np.array([1], np.uint32), np.array([0]), size, path, size, data)
 
 
 def versions(chain: Chain) -> list[tuple[str, int]]:

@@ -34,6 +34,7 @@ from spark_ckpt.metadata import (
 )
 from spark_ckpt.storage.errors import PathEscapeError
 from tests.support.metadata_model import compose
+from tests.support.segments import segment_ref
 
 FACTORS = tuple(factors(4, 64))
 VERSION = 30
@@ -48,7 +49,7 @@ def entries(draw: st.DrawFn, partition: int, parallelism: int, is_base: bool, ve
     path = draw(st.none() | st.just(f"shared/deltas-{uuid.UUID(int=version).hex}"))
     data = draw(st.binary(max_size=30)) if path is None else b""
     size = len(data) if path is None else draw(st.integers(0, 2**40))
-    return SegmentRef(
+    return segment_ref(
         0 if is_base else draw(st.integers(1, version)),
         version,
         np.array(groups, np.uint32),
@@ -153,7 +154,7 @@ def entry(
 ) -> SegmentRef:
     offsets = np.arange(len(groups), dtype=np.int64) * 50
     first, data = 0 if is_base else version, b"" if path else b"x" * 100
-    return SegmentRef(first, version, np.array(groups, np.uint32), offsets, 100, path, 400 if path else 100, data)
+    return segment_ref(first, version, np.array(groups, np.uint32), offsets, 100, path, 400 if path else 100, data)
 
 
 def one_chain(*chain: SegmentRef) -> ChainTable:

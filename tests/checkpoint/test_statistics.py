@@ -20,7 +20,7 @@ from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.statistics import stats_of_completed, stats_of_failed, stats_of_subtasks
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.format.segment_ref import NO_BLOCKS, SegmentRef
 from spark_ckpt.messages import Ack, Operator, Task
 from spark_ckpt.metadata import CheckpointMetadata, MasterState, load
 from spark_ckpt.storage import LocalStorage
@@ -41,7 +41,7 @@ def pending(*acks: tuple[int, int, int]) -> PendingCheckpoint:
             state_id=f"{partition:032x}",
             task=Task(1, 0, partition, 0, executor=f"executor-{partition}"),
             rows=1,
-            delta=SegmentRef(9, 9, NO_KEY_GROUPS, NO_OFFSETS, 0),
+            delta=SegmentRef(9, 9, NO_BLOCKS, 0),
             timings_us={"snapshot": snapshot, "write": write},
         )
         checkpoint.acknowledge(ack, TRIGGERED + arrived)

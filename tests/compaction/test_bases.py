@@ -57,7 +57,7 @@ def run_of_one_batch(location: Path, version: int, *, is_fast: bool) -> int:
         if version > 1:
             driver.ids[key] = str(found.state_id)
             longest = max(longest, deltas_of(found))
-            if found.base_required or (found.base_due and is_fast):
+            if found.compaction.required or (found.compaction.is_full and is_fast):
                 base = driver.base_of(key, version - 1)
         assert job.acknowledge(driver.make_ack(key, version, base=base)).outcome is Outcome.SUCCESS
     assert_invariants(location)
@@ -88,11 +88,11 @@ def test_a_store_that_brings_no_base_must_bring_one_with_every_ack_beyond_the_bo
     for version in range(1, BOUND + 6):
         for key, reply in zip(driver.subtasks(), driver.batch(version), strict=True):
             # The first delta serves as the base and does not count.
-            assert reply.base_required == (version - 1 >= BOUND)
-            assert reply.base_due or not reply.base_required
-            assert located(driver, version, key).base_required == reply.base_required
+            assert reply.compaction.required == (version - 1 >= BOUND)
+            assert reply.compaction.is_full or not reply.compaction.required
+            assert located(driver, version, key).compaction.required == reply.compaction.required
     replies = driver.batch(BOUND + 6, driver.subtasks())
-    assert not any(reply.base_due or reply.base_required for reply in replies)
+    assert not any(reply.compaction.is_full or reply.compaction.required for reply in replies)
     assert {deltas_of(located(driver, BOUND + 6, key)) for key in driver.subtasks()} == {1}
 
 
@@ -101,15 +101,19 @@ def test_a_store_that_loads_is_asked_although_another_executor_was_asked_before(
     version = 0
     while True:
         version += 1
-        asked = [key for key, reply in zip(driver.subtasks(), driver.batch(version), strict=True) if reply.base_due]
+        asked = [
+            key for key, reply in zip(driver.subtasks(), driver.batch(version), strict=True) if reply.compaction.is_full
+        ]
         if version > MAX_DELTAS and asked:
             break
     (key, *_) = asked
     found = located(driver, version, key)
-    assert found.base_due
-    assert not found.base_required
+    assert found.compaction.is_full
+    assert not found.compaction.required
     job = driver.trigger(version + 1)
-    assert not job.acknowledge(driver.make_ack(key, version + 1)).base_due, "asked again before it could bring one"
+    assert not job.acknowledge(driver.make_ack(key, version + 1)).compaction.is_full, (
+        "asked again before it could bring one"
+    )
 
 
 def test_a_base_as_old_as_the_longest_chain_is_used(tmp_path: Path) -> None:
@@ -137,8 +141,8 @@ def test_an_empty_state_is_never_asked_for_a_base(tmp_path: Path) -> None:
         for key in driver.subtasks():
             reply = job.acknowledge(ack := driver.make_ack(key, version, changes={}))
             driver.take_over(ack, {})
-            assert not (reply.base_due or reply.base_required)
-            assert not located(driver, version - 1, key).base_due
+            assert not (reply.compaction.is_full or reply.compaction.required)
+            assert not located(driver, version - 1, key).compaction.is_full
 
 
 def test_a_base_of_no_rows_ends_a_chain_of_removals(tmp_path: Path) -> None:
@@ -157,7 +161,7 @@ def test_a_base_of_no_rows_ends_a_chain_of_removals(tmp_path: Path) -> None:
         job.acknowledge(ack := driver.make_ack(subtask, 3, base=base, changes={}))
         driver.take_over(ack, {})
     assert located(driver, 3, key).segments == ()
-    assert not located(driver, 3, key).base_due
+    assert not located(driver, 3, key).compaction.is_full
 
 
 def test_a_base_that_failed_is_logged_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -165,7 +169,7 @@ def test_a_base_that_failed_is_logged_and_counted(tmp_path: Path, caplog: pytest
     job = driver.trigger(1)
     first, *others = driver.subtasks()
     with caplog.at_level(logging.WARNING):
-        job.acknowledge(replace(driver.make_ack(first, 1), base_failure="java.io.IOException: No space left"))
+        job.acknowledge(replace(driver.make_ack(first, 1), compaction_failure="java.io.IOException: No space left"))
     assert str(first) in caplog.text
     assert "No space left" in caplog.text
     for key in others:
@@ -205,7 +209,7 @@ class Idle:
             self.bases[key] += base is not None
             reply = job.acknowledge(ack := self.driver.make_ack(key, version, base=base, changes=changes))
             acks.append((ack, changes))
-            if reply.base_due:
+            if reply.compaction.is_full:
                 self._asked.add(key)
         for ack, changes in acks:
             self.driver.take_over(ack, changes)

@@ -14,14 +14,16 @@ from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.compaction import tiers
 from spark_ckpt.compaction.plan import MAX_IN_PROGRESS
 from spark_ckpt.compaction.policy import most_deltas
-from spark_ckpt.compaction.request import NO_REQUEST, REQUIRED, CompactionRequest
 from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.format.segment_ref import NO_BLOCKS, SegmentRef
 from spark_ckpt.messages import (
+    NO_COMPACTION,
+    REQUIRED_COMPACTION,
     Ack,
     AckReply,
     BaseSnapshot,
+    CompactionRequest,
     InProgress,
     MergedDeltas,
     Outcome,
@@ -32,9 +34,10 @@ from tests.compaction.merging_driver import KEY, OTHER, chain_at, merged
 from tests.compaction.merging_driver import driver_at as driver_of_merges
 from tests.support.driver import Driver, check_rows, load
 from tests.support.invariants import assert_invariants
+from tests.support.segments import segment_ref
 
 MIB = 1 << 20
-NOTHING = SegmentRef(1, 1, NO_KEY_GROUPS, NO_OFFSETS, 0)
+NOTHING = SegmentRef(1, 1, NO_BLOCKS, 0)
 
 
 def chain(deltas: int, *, base: int = 1000 * MIB) -> Chain:
@@ -42,7 +45,7 @@ def chain(deltas: int, *, base: int = 1000 * MIB) -> Chain:
 
     def entry(version: int, size: int) -> SegmentRef:
         groups, offsets = np.array([1], np.uint32), np.array([0], np.int64)
-        return SegmentRef(0 if version == 1 else version, version, groups, offsets, size, f"shared/{version}", size)
+        return segment_ref(0 if version == 1 else version, version, groups, offsets, size, f"shared/{version}", size)
 
     return Chain("a", 1, (entry(1, base), *(entry(2 + i, MIB) for i in range(deltas))))
 
@@ -52,7 +55,9 @@ def asked(
 ) -> CompactionRequest:
     """Reply to the ack that follows a chain with so many deltas."""
     following = deltas + 2
-    ack = Ack("", KEY, following - 1, following, "", Task(0, 0, 0, 0), 0, replace(NOTHING, size=MIB), in_progress=busy)
+    ack = Ack(
+        KEY, following - 1, following, "", Task(0, 0, 0, 0), 0, replace(NOTHING, size=MIB), in_progress=busy, job=""
+    )
     for name, value in brought.items():
         setattr(ack, name, value)
     return requests.after_ack(ack, chain(deltas, base=base), {})
@@ -95,13 +100,13 @@ def test_a_base_waits_for_the_merges_below_it_and_no_merge_but_of_a_long_chain_d
     requests = CompactionRequests(CheckpointConfig())
     assert asked(requests, 10, base=MIB).is_full
     for deltas in range(4, 15):
-        assert asked(CompactionRequests(CheckpointConfig()), deltas, InProgress(2, 3), base=MIB) == NO_REQUEST
+        assert asked(CompactionRequests(CheckpointConfig()), deltas, InProgress(2, 3), base=MIB) == NO_COMPACTION
     assert asked(CompactionRequests(CheckpointConfig()), 20, InProgress(2, 3), base=MIB).inputs
 
 
 def test_a_required_base_is_required_although_it_is_in_progress() -> None:
     bound = tiers.chain_bound(2 * CheckpointConfig().max_deltas)
-    assert asked(CompactionRequests(CheckpointConfig()), bound, InProgress(0, 3)) == REQUIRED
+    assert asked(CompactionRequests(CheckpointConfig()), bound, InProgress(0, 3)) == REQUIRED_COMPACTION
     assert not asked(CompactionRequests(CheckpointConfig()), bound - 2, InProgress(0, 3)).required
 
 
@@ -111,7 +116,7 @@ def test_chains_of_very_many_subtasks_are_shorter_so_that_metadata_holds_all_of_
     assert bound < tiers.chain_bound(2 * CheckpointConfig().max_deltas)
     for deltas in (bound - 2, bound - 1):
         following = deltas + 2
-        ack = Ack("", KEY, following - 1, following, "", Task(0, 0, 0, 0), 0, replace(NOTHING, size=MIB))
+        ack = Ack(KEY, following - 1, following, "", Task(0, 0, 0, 0), 0, replace(NOTHING, size=MIB), job="")
         table = {KEY.of_operator: [chain(deltas)] * subtasks}
         request = CompactionRequests(CheckpointConfig()).after_ack(ack, table[KEY.of_operator][0], table)
         assert request.required == (deltas == bound - 1)
@@ -120,7 +125,7 @@ def test_chains_of_very_many_subtasks_are_shorter_so_that_metadata_holds_all_of_
 def test_a_failed_merge_is_not_asked_for_again_at_once_although_a_base_is_in_progress() -> None:
     requests = CompactionRequests(CheckpointConfig())
     assert asked(requests, 20, InProgress(0, 10)).inputs
-    assert asked(requests, 21, InProgress(0, 10), base_failure="no space") == NO_REQUEST
+    assert asked(requests, 21, InProgress(0, 10), compaction_failure="no space") == NO_COMPACTION
     later = [asked(requests, deltas, InProgress(0, 10)).inputs for deltas in range(22, 26)]
     assert any(later)
 
@@ -183,7 +188,7 @@ def test_a_base_and_the_merge_beside_it_are_adopted_in_any_order(
     deltas: tuple[SegmentRef, ...] = ()
     while not deltas:
         version += 1
-        deltas = batch(driver, version, busy=busy).merge
+        deltas = batch(driver, version, busy=busy).compaction.inputs
         assert version < 20
     assert deltas[0].first_version > 4
     sent = merged(tmp_path, deltas)
@@ -217,7 +222,7 @@ def test_a_base_may_take_any_number_of_batches(tmp_path: Path, late: int) -> Non
     deltas: tuple[SegmentRef, ...] = ()
     for version in range(begun + 1, begun + late):
         sent = merged(tmp_path, deltas) if deltas else None
-        deltas = batch(driver, version, sent=sent, busy=(InProgress(0, begun),)).merge
+        deltas = batch(driver, version, sent=sent, busy=(InProgress(0, begun),)).compaction.inputs
     batch(driver, begun + late, base)
     assert chain_at(driver).base_version == begun
     check_rows(driver, LocalStorage(tmp_path), begun + late)
@@ -229,7 +234,7 @@ def test_a_store_that_loads_again_is_asked_without_regard_to_what_was_in_progres
     driver = driver_at(tmp_path)
     for version in range(1, 12):
         batch(driver, version, busy=(InProgress(0, version - 1),))
-    assert not batch(driver, 12, busy=(InProgress(0, 11),)).merge
+    assert not batch(driver, 12, busy=(InProgress(0, 11),)).compaction.inputs
     driver = restarted(tmp_path, 12)
-    asked_for = [batch(driver, version).merge for version in range(13, 19)]
+    asked_for = [batch(driver, version).compaction.inputs for version in range(13, 19)]
     assert any(deltas and deltas[0].first_version <= 11 for deltas in asked_for)

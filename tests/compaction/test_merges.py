@@ -55,7 +55,7 @@ def spans_of(chain: Chain) -> list[tuple[int, int]]:
 def until_asked(driver: Driver, version: int = 1) -> tuple[int, tuple[SegmentRef, ...]]:
     """Runs batches until the subtask is asked to merge deltas; the version, and the deltas."""
     while True:
-        if demand := batch(driver, version, {})[KEY].merge:
+        if demand := batch(driver, version, {})[KEY].compaction.inputs:
             return version, demand
         version += 1
         assert version < 40
@@ -72,8 +72,8 @@ def test_merged_deltas_take_the_place_of_their_parts_for_many_batches(tmp_path: 
         replies = batch(driver, version, brought)
         for key, sent in brought.items():
             accepted += (sent.first_version, sent.version) in spans_of(chain_at(driver, key))
-        asked = {key: reply.merge for key, reply in replies.items() if reply.merge}
-        assert not any(reply.base_due for reply in replies.values())
+        asked = {key: reply.compaction.inputs for key, reply in replies.items() if reply.compaction.inputs}
+        assert not any(reply.compaction.is_full for reply in replies.values())
         assert all(chain_at(driver, key).deltas <= 7 for key in driver.subtasks())
     assert accepted > 20
     check_rows(driver, LocalStorage(tmp_path), 119)
@@ -141,7 +141,7 @@ def in_file(location: Path, sent: MergedDeltas) -> SegmentRef:
 def test_merged_deltas_of_other_deltas_are_ignored(tmp_path: Path) -> None:
     driver = driver_at(tmp_path)
     version, deltas = until_asked(driver)
-    other = replace(merged(tmp_path, deltas), inputs="0" * 32)
+    other = replace(merged(tmp_path, deltas), digest="0" * 32)
     batch(driver, version + 1, {KEY: other})
     assert not any(entry.is_merged for entry in chain_at(driver).entries)
     check_rows(driver, LocalStorage(tmp_path), version + 1)
@@ -175,18 +175,18 @@ def test_a_subtask_whose_merges_fail_is_asked_for_a_base(tmp_path: Path) -> None
     driver = driver_at(tmp_path)
     version, _ = until_asked(driver)
     failures, has_failed, reply = 0, True, AckReply(Outcome.SUCCESS, None)
-    while not reply.base_due:
+    while not reply.compaction.is_full:
         version += 1
         job = driver.trigger(version)
         acks = [driver.make_ack(key, version) for key in (KEY, OTHER)]
         if has_failed:
-            acks[0].base_failure = "DeltaMergeError: no space"
+            acks[0].compaction_failure = "DeltaMergeError: no space"
             failures += 1
         reply = job.acknowledge(acks[0])
         job.acknowledge(acks[1])
         for ack in acks:
             driver.take_over(ack)
-        has_failed = bool(reply.merge)
+        has_failed = bool(reply.compaction.inputs)
         assert version < 80
     assert failures == MERGE_TRIES
 
@@ -212,6 +212,6 @@ def test_a_store_that_loads_is_asked_to_merge(tmp_path: Path) -> None:
         batch(driver, following, {})
     again = driver_at(tmp_path)
     again.trigger(version + 5)
-    demand = located(again, version + 4, KEY).merge
+    demand = located(again, version + 4, KEY).compaction.inputs
     assert demand
     assert demand[-1].version >= deltas[-1].version

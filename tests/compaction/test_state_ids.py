@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from spark_ckpt.compaction.state_ids import MAX_HELD, RECENT_VERSIONS, StateIds
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
-from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.format.segment_ref import NO_BLOCKS, SegmentRef
 from spark_ckpt.messages import Ack, InProgress, Task
 
 STORE = StoreKey(0, "default")
 KEY, OTHER = SubtaskKey(0, "default", 0), SubtaskKey(0, "default", 1)
-NOTHING = SegmentRef(1, 1, NO_KEY_GROUPS, NO_OFFSETS, 0)
-ACK = Ack("", KEY, 0, 1, "", Task(0, 0, 0, 0), 0, NOTHING)
+NOTHING = SegmentRef(1, 1, NO_BLOCKS, 0)
+ACK = Ack(KEY, 0, 1, "", Task(0, 0, 0, 0), 0, NOTHING, job="")
 
 
 def known(*versions: int) -> StateIds:

@@ -10,6 +10,7 @@ from spark_ckpt.compaction import tiers
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.format.segment_ref import SegmentRef
+from tests.support.segments import segment_ref
 
 CONFIG = CheckpointConfig()
 MIB = 1 << 20
@@ -18,7 +19,7 @@ MIB = 1 << 20
 def entry(version: int, size: int = MIB, *, is_base: bool = False, covers: int = 1) -> SegmentRef:
     groups, offsets = np.array([1], np.uint32), np.array([0], np.int64)
     first_version = 0 if is_base else version - covers + 1
-    return SegmentRef(first_version, version, groups, offsets, size, "shared/x", size)
+    return segment_ref(first_version, version, groups, offsets, size, "shared/x", size)
 
 
 def slot(sizes: list[int], base: int, arriving: int, partition: int = 0) -> Run | None:

@@ -6,7 +6,7 @@ import uuid
 
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.format.segment_ref import NO_BLOCKS, SegmentRef
 from spark_ckpt.messages import Ack, Operator, Task, TaskFailed
 
 JOIN = Operator(0, "symmetricHashJoin", ("left", "right"), 2)
@@ -35,11 +35,11 @@ def ack(
         state_id=str(uuid.uuid4()),
         task=Task(stage, stage_attempt, partition, attempt),
         rows=1,
-        delta=SegmentRef(5, 5, NO_KEY_GROUPS, NO_OFFSETS, 0),
+        delta=SegmentRef(5, 5, NO_BLOCKS, 0),
     )
 
 
 def failure(
     partition: int = 0, *, stage: int = 1, stage_attempt: int = 0, attempt: int = 0, reason: str = "x"
 ) -> TaskFailed:
-    return TaskFailed("job", stage, stage_attempt, partition, attempt, reason)
+    return TaskFailed(stage, stage_attempt, partition, attempt, reason, job="job")

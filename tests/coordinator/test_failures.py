@@ -65,7 +65,7 @@ def up_to_the_last(driver: Driver, job: Job, acks: list[Ack]) -> None:
 
 def retry_the_task(driver: Driver, job: Job, last: Ack, attempt: int = 1) -> tuple[AckReply, Ack]:
     """Fails the task of the last ack with the error and runs it again, as Spark does."""
-    failed = TaskFailed(driver.run_id, driver.stage, 0, last.subtask.partition, attempt - 1, "error")
+    failed = TaskFailed(driver.stage, 0, last.subtask.partition, attempt - 1, "error", job=driver.run_id)
     job.task_failed(failed)
     again = driver.make_ack(
         last.subtask, last.version, attempt=attempt, base=driver.base_of(last.subtask, last.version - 1)
@@ -449,6 +449,6 @@ def test_a_task_that_fails_in_doubt_keeps_the_files_of_its_other_stores(storage:
     driver.batch(1)
     driver.batch(2)
     job = in_doubt(driver, storage)
-    job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, 0, 0, "UnknownOutcomeError"))
+    job.task_failed(TaskFailed(driver.stage, 0, 0, 0, "UnknownOutcomeError", job=driver.run_id))
     assert completed_versions(driver.location) == [1, 2, 3]
     assert_invariants(driver.location)

@@ -85,7 +85,7 @@ class Measured:
         assert driver.job is not None
         with self._phase("lost executors").counted():
             for partition in range(self._partitions):
-                driver.job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, partition, 0, "Resubmitted"))
+                driver.job.task_failed(TaskFailed(driver.stage, 0, partition, 0, "Resubmitted", job=driver.run_id))
         self._done("lost executors")
 
     def _close(self, driver: Driver) -> None:

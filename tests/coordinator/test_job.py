@@ -28,7 +28,7 @@ from tests.storage.faulty import FaultyStorage
 from tests.support.clocks import NoClock
 from tests.support.driver import Driver, apply, check_rows, faulty_environment, located, make_segment, restore
 from tests.support.invariants import assert_invariants, completed_versions
-from tests.support.segments import placed
+from tests.support.segments import placed, segment_ref
 
 JOIN = (
     Operator(0, "symmetricHashJoin", ("left", "right"), 4, 2),
@@ -208,7 +208,7 @@ class TestAcksThatDoNotCount:
         copy = driver.make_ack(key, 1, attempt=1)
         assert driver.job.acknowledge(copy).outcome is Outcome.DENIED
         task = copy.task
-        driver.job.task_failed(TaskFailed(copy.job, task.stage_id, task.stage_attempt, task.partition, 0, "lost"))
+        driver.job.task_failed(TaskFailed(task.stage_id, task.stage_attempt, task.partition, 0, "lost", job=copy.job))
         reply = driver.job.acknowledge(driver.make_ack(key, 1, attempt=1))
         assert (reply.outcome, reply.state_id) == (Outcome.DUPLICATE, driver.ids[key])
 
@@ -253,7 +253,7 @@ class TestAcksThatDoNotCount:
         assert job.acknowledge(lost).outcome is Outcome.SUCCESS
         assert job.acknowledge(lost).outcome is Outcome.SUCCESS
         assert job.acknowledge(denied).outcome is Outcome.DENIED
-        job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, key.partition, 0, "lost"))
+        job.task_failed(TaskFailed(driver.stage, 0, key.partition, 0, "lost", job=driver.run_id))
         assert job.acknowledge(failed).outcome is Outcome.DENIED
         assert job.acknowledge(counted).outcome is Outcome.SUCCESS
         for each in (lost, denied, failed, counted):  # may be replayed to the next side process
@@ -276,7 +276,7 @@ class TestAcksThatDoNotCount:
         first, *rest = driver.subtasks()
         job.acknowledge(driver.make_ack(first, 1, attempt=0))
         assert job.acknowledge(driver.make_ack(first, 1, attempt=1)).outcome is Outcome.DENIED
-        job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, first.partition, 0, "executor lost"))
+        job.task_failed(TaskFailed(driver.stage, 0, first.partition, 0, "executor lost", job=driver.run_id))
         acks = [driver.make_ack(key, 1, attempt=1 if key.partition == first.partition else 0) for key in [first, *rest]]
         for ack in acks:
             reply = job.acknowledge(ack)
@@ -427,7 +427,9 @@ class TestBases:
             environment=faulty_environment(LocalStorage(tmp_path)),
         )
         replies = {version: driver.batch(version)[0] for version in range(1, 20)}
-        due = [version for version, reply in replies.items() if reply.base_due and not reply.base_required]
+        due = [
+            version for version, reply in replies.items() if reply.compaction.is_full and not reply.compaction.required
+        ]
         assert due
         assert due[0] <= 6
         assert {later - earlier for earlier, later in pairwise(due)} == {4}
@@ -437,7 +439,7 @@ class TestBases:
         longest = 0
         for version in range(1, 60):
             replies = driver.batch(version, asked)
-            asked = {key for key, reply in zip(driver.subtasks(), replies, strict=True) if reply.base_due}
+            asked = {key for key, reply in zip(driver.subtasks(), replies, strict=True) if reply.compaction.is_full}
             longest = max(longest, *(len(located(driver, version, key).segments) for key in driver.subtasks()))
         assert longest <= 19
         check_rows(driver, storage, 59)
@@ -518,7 +520,7 @@ class TestAcksThatMakeNoSense:
 
     def test_key_groups_of_another_subtask(self, driver: Driver) -> None:
         job = driver.trigger(1)
-        delta = SegmentRef(1, 1, np.array([300], np.uint32), np.array([0]), 100, data=b"x" * 100)
+        delta = segment_ref(1, 1, np.array([300], np.uint32), np.array([0]), 100, data=b"x" * 100)
         with pytest.raises(ProtocolError, match=r"the subtask owns only \[0, 255\]"):
             job.acknowledge(driver.make_ack(driver.subtasks()[0], 1, delta=delta))
 

@@ -68,7 +68,7 @@ def acknowledge_all(driver: Driver, version: int) -> None:
 
 class TestDeclining:
     def declined(self, ack: Ack) -> Decline:
-        return Decline(ack.job, ack.subtask, ack.batch_id, ack.version, ack.task, "no space left")
+        return Decline(ack.subtask, ack.batch_id, ack.version, ack.task, "no space left", job=ack.job)
 
     def test_the_acks_of_the_attempt_do_not_count_and_another_attempt_may(
         self, driver: Driver, storage: FaultyStorage
@@ -265,7 +265,7 @@ class TestNotifications:
         self, driver: Driver, storage: FaultyStorage
     ) -> None:
         driver.trigger(1)
-        seen: list[tuple[Event, int, list[int]]] = []
+        seen: list[tuple[Event, int | None, list[int]]] = []
         assert driver.job is not None
         driver.job._notify = lambda n: seen.append((n.event, n.version, completed_versions(driver.location)))
         for version in range(1, 5):

@@ -11,10 +11,10 @@ from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.format.key_groups import factors
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.operations.reassign import reassign
 from spark_ckpt.storage import LocalStorage
 from tests.support.driver import Driver, faulty_environment, located
+from tests.support.segments import segment_ref
 
 K = 12
 NUMBERING = factors(2, K)
@@ -23,8 +23,8 @@ NUMBERING = factors(2, K)
 def chain(version: int, *groups: int) -> Chain:
     """A chain of a base of version 1 and a delta."""
     blocks = np.array(groups, np.uint32), np.arange(len(groups), dtype=np.int64) * 100
-    base = SegmentRef(0, 1, *blocks, 100 * len(groups), "shared/base", 4096)
-    delta = SegmentRef(version, version, *blocks, 100 * len(groups), "shared/delta", 4096)
+    base = segment_ref(0, 1, *blocks, 100 * len(groups), "shared/base", 4096)
+    delta = segment_ref(version, version, *blocks, 100 * len(groups), "shared/delta", 4096)
     return Chain("0" * 32, 10, (base, delta))
 
 

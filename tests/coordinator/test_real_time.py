@@ -146,7 +146,7 @@ def test_a_batch_without_all_acks_has_no_checkpoint(driver: Driver) -> None:
 def test_the_acks_of_a_failed_task_do_not_count(driver: Driver) -> None:
     acknowledge_all(driver, 1)
     assert driver.job is not None
-    driver.job.task_failed(TaskFailed(driver.run_id, driver.stage, 0, 0, 0, "lost"))
+    driver.job.task_failed(TaskFailed(driver.stage, 0, 0, 0, "lost", job=driver.run_id))
     with pytest.raises(RealTimeBatchIncompleteError, match="1 of 4 subtasks"):
         driver.end_offsets(1)
 

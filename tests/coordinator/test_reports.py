@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from pathlib import Path
 
-import orjson
+import msgspec
 import pytest
 
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus
@@ -72,7 +72,7 @@ def test_a_checkpoint_is_reported_when_it_is_triggered_and_when_it_is_complete(d
     assert done["id"] == record.id
     figures = ("state_bytes", "new_bytes", "rows")
     assert [done[name] for name in figures] == [getattr(record, name) for name in figures]
-    assert orjson.loads(orjson.dumps(driver.reports)) == driver.reports
+    assert msgspec.json.decode(msgspec.json.encode(driver.reports)) == driver.reports
 
 
 def test_operators_and_subtasks_of_a_completed_checkpoint(driver: Driver) -> None:

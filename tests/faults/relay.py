@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spark_ckpt.bridge.protocol import Message, error
+from spark_ckpt.bridge.codec import error
+from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.checkpoint.layout import CKPT, SHARED
 from tests.faults.injection import SLOW_SECONDS, Injector
 from tests.faults.points import REPEATED, Kind, Place
@@ -55,7 +56,7 @@ class Relay:
     def request(self, message: Message) -> Passed:
         """Handles a message from the JVM."""
         header = json.loads(message.header)
-        job = header.get("job")
+        job = message.job
         if message.kind == "trigger":
             self._injectors[job] = self._injector_of(header["location"])
         injector = self._injectors.get(job)
@@ -75,7 +76,7 @@ class Relay:
         """Handles a message from the coordinator."""
         if message.kind == "notify":
             header = json.loads(message.header)
-            asked = _Asked(message.kind, _subtask(header), self._injectors[header["job"]])
+            asked = _Asked(message.kind, _subtask(header), self._injectors[message.job])
         elif message.id in self._asked:
             asked = self._asked.pop(message.id)
         else:
@@ -100,7 +101,7 @@ class Relay:
 
 
 def _subtask(header: dict[str, Any]) -> tuple[object, ...]:
-    return tuple(header.get(key) for key in ("job", "operator_id", "store", "partition"))
+    return tuple(header.get("subtask", ()))
 
 
 def _injected(request_id: int) -> Message:

@@ -93,12 +93,12 @@ class Wire:
         self.request("trigger", location="x")
 
     def request(self, kind: str, partition: int | None = None, **fields: object) -> tuple[list[int], list[int]]:
-        header = {"job": "j", "operator_id": 0, "store": "default", "partition": partition, **fields}
-        passed = self.relay.request(Message(next(self.ids), kind, json.dumps(header)))
+        header = {"subtask": [0, "default", partition], **fields}
+        passed = self.relay.request(Message(next(self.ids), kind, "j", json.dumps(header).encode()))
         return [m.id for m in passed.to_coordinator], [m.id for m in passed.to_driver]
 
     def reply(self, number: int) -> list[Message]:
-        passed = self.relay.reply(Message(number, "ok", "{}"))
+        passed = self.relay.reply(Message(number, "ok", "", b"{}"))
         assert passed.to_coordinator == []
         return passed.to_driver
 
@@ -139,7 +139,7 @@ def test_what_nobody_asked_for_passes(strike: Callable[..., Path]) -> None:
 
 def test_a_notification_gets_lost(strike: Callable[..., Path]) -> None:
     wire = Wire(strike(Kind.DROPPED, Place.REPLY, "notify"))
-    notification = Message(-1, "notify", json.dumps({"job": "j", "event": "complete", "version": 1}))
+    notification = Message(-1, "notify", "j", json.dumps({"event": "complete", "version": 1}).encode())
     assert wire.relay.reply(notification).to_driver == []
     assert wire.relay.reply(notification).to_driver == [notification]
 

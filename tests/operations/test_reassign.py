@@ -19,7 +19,7 @@ from spark_ckpt.format.segment_flags import COMPRESSED
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import Section, SegmentKind, decode_block
 from spark_ckpt.operations.reassign import reassign
-from tests.support.segments import encode_segment
+from tests.support.segments import encode_segment, segment_ref
 
 FACTORS = tuple(factors(4, 24))
 KEYS = 60
@@ -73,7 +73,7 @@ class World:
                 data += segment.data
                 is_base = kind is SegmentKind.BASE
                 size = len(segment.data)
-                written[partition] = SegmentRef(
+                written[partition] = segment_ref(
                     0 if is_base else version, version, segment.key_groups, offsets, size, path, 0
                 )
         self.files[path] = data
@@ -198,7 +198,7 @@ def test_handles_do_not_reach_across_the_key_groups_of_others() -> None:
     numbering = tuple(factors(8, 1024))
     groups, offsets = np.arange(1024, dtype=np.uint32), np.arange(1024, dtype=np.int64) * 100
     parts = [slice(p * 128, (p + 1) * 128) for p in range(8)]
-    entries = [SegmentRef(3, 3, groups[p], offsets[p], 12_800, "shared/deltas", 102_400) for p in parts]
+    entries = [segment_ref(3, 3, groups[p], offsets[p], 12_800, "shared/deltas", 102_400) for p in parts]
     chains = reassign([Chain("0" * 32, 5, (entry,)) for entry in entries], 4, numbering)
     for partition, chain in enumerate(chains):
         ranges = [(int(entry.key_groups[0]), int(entry.key_groups[-1])) for entry in chain.entries]
@@ -235,7 +235,7 @@ def test_merged_deltas_keep_their_versions_and_are_not_joined_with_others_of_the
     groups, offsets = np.arange(8, dtype=np.uint32), np.arange(8, dtype=np.int64) * 100
     spans = [(5, 5), (3, 5)]
     entries = [
-        SegmentRef(first, version, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800)
+        segment_ref(first, version, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800)
         for p, (first, version) in enumerate(spans)
     ]
     (chain,) = reassign([Chain("0" * 32, 5, (entry,)) for entry in entries], 1, (2, 4))
@@ -247,10 +247,10 @@ def test_merged_deltas_keep_their_versions_and_are_not_joined_with_others_of_the
 def test_compressed_segments_stay_so_and_joined_ones_are_if_a_part_is() -> None:
     groups, offsets = np.arange(8, dtype=np.uint32), np.arange(8, dtype=np.int64) * 100
     entries = [
-        SegmentRef(5, 5, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800, flags=flags)
+        segment_ref(5, 5, groups[p * 4 : p * 4 + 4], offsets[p * 4 : p * 4 + 4], 400, "shared/x", 800, flags=flags)
         for p, flags in enumerate((0, COMPRESSED.bit))
     ]
-    other = SegmentRef(4, 4, groups[:4], offsets[:4], 400, "shared/y", 400)
+    other = segment_ref(4, 4, groups[:4], offsets[:4], 400, "shared/y", 400)
     chains = [Chain("0" * 32, 5, (other, entries[0])), Chain("0" * 32, 5, (entries[1],))]
     (chain,) = reassign(chains, 1, (2, 4))
     assert [(entry.version, entry.has(COMPRESSED)) for entry in chain.entries] == [(4, False), (5, True)]

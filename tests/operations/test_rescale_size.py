@@ -20,6 +20,7 @@ from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.operations.reassign import reassign
 from spark_ckpt.operations.rescale_size import RescaleSize
+from tests.support.segments import segment_ref
 
 K = 24
 NUMBERING = tuple(factors(4, K))
@@ -32,7 +33,7 @@ def chains_of(partitions: int, deltas: int, numbering: tuple[int, ...] = NUMBERI
     def entry(partition: int, version: int, path: str) -> SegmentRef:
         groups = overlapping_key_groups(partition, partitions, numbering)
         first_version, offsets = 0 if version == 1 else version, np.arange(groups.size, dtype=np.int64) * 10
-        return SegmentRef(first_version, version, groups, offsets, 99, path, 999)
+        return segment_ref(first_version, version, groups, offsets, 99, path, 999)
 
     return [
         Chain(

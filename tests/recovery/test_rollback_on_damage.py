@@ -17,7 +17,7 @@ from spark_ckpt.coordinator.job import Job
 from spark_ckpt.errors import DamagedCheckpointError, StorageError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.location.listing import list_completed
-from spark_ckpt.messages import NO_VERSION, EndOffsets, Event, Notification, TaskFailed, Unreadable
+from spark_ckpt.messages import EndOffsets, Event, Notification, TaskFailed, Unreadable
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.recovery import rollback
@@ -114,7 +114,7 @@ def test_tasks_are_told_that_the_query_goes_back_until_it_has(query: Query) -> N
     with pytest.raises(RolledBackError) as caught:
         Job(driver.make_trigger(7), driver.environment, told.append)
     assert caught.value.checkpoint_id == 5
-    assert set(told) == {Notification(driver.run_id, Event.GOING_BACK, NO_VERSION)}
+    assert set(told) == {Notification(driver.run_id, Event.GOING_BACK, None)}
     segments = sum(len(chain.entries) for chains in state_of_checkpoint(query, 5).table.values() for chain in chains)
     assert len(told) > segments
 
@@ -230,7 +230,7 @@ def meet(query: Query) -> None:
     batch = query.open()
     assert query.driver.job is not None
     for key in query.driver.subtasks():
-        query.driver.job.unreadable(Unreadable(query.driver.run_id, key, batch, "wrong block checksum"))
+        query.driver.job.unreadable(Unreadable(key, batch, "wrong block checksum", job=query.driver.run_id))
 
 
 def test_an_executor_meets_damage_and_the_query_goes_back(query: Query) -> None:
@@ -278,7 +278,7 @@ def test_an_owner_that_another_driver_has_followed_does_not_go_back(query: Query
     assert first.job is not None
     damaged = next(key for key in first.subtasks() if not is_readable(query, key))
     with pytest.raises(FencedError):
-        first.job.unreadable(Unreadable(first.run_id, damaged, 6, "a block is damaged"))
+        first.job.unreadable(Unreadable(damaged, 6, "a block is damaged", job=first.run_id))
     assert query.storage.exists("commits/5")
 
 

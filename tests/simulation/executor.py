@@ -107,12 +107,14 @@ class Store:
         driver, world = self._executor.driver, self._executor.world
         if self._executor.disk_fails("between batches"):
             self._lose()
-        located = driver.bridge.locate(trigger, Locate(trigger.job, self._key, version, wanted), self._held(version))
+        located = driver.bridge.locate(
+            trigger, Locate(self._key, version, wanted, job=trigger.job), self._held(version)
+        )
         if located is not None and not (version > 0 and located.state_id == self._held(version)):
             try:
                 self._load(version, located)
             except TaskError as e:
-                driver.bridge.unreadable(Unreadable(trigger.job, self._key, version, str(e)))
+                driver.bridge.unreadable(Unreadable(self._key, version, str(e), job=trigger.job))
                 raise
         if self._version != version:
             self._take_back()
@@ -121,7 +123,7 @@ class Store:
         if self._committed is not None:
             self._aside, self._committed = self._committed, None
         if located is not None:
-            self._obey(located.base_due, located.base_required, located.merge)
+            self._obey(located.compaction.is_full, located.compaction.required, located.compaction.inputs)
         world.checks.opened(self._key, version, self._rows, offset)
         if self._executor.disk_fails("in a batch"):
             self._lose()
@@ -172,7 +174,7 @@ class Store:
         except BaseException as e:
             self._take_back()
             if isinstance(e, TaskError):
-                driver.bridge.tell(Decline(trigger.job, self._key, trigger.batch_id, trigger.version, task, str(e)))
+                driver.bridge.tell(Decline(self._key, trigger.batch_id, trigger.version, task, str(e), job=trigger.job))
             raise
         finally:
             self._is_open = False
@@ -182,7 +184,7 @@ class Store:
         else:
             self._take_back()
         if reply.outcome is Outcome.SUCCESS:
-            self._obey(reply.base_due, reply.base_required, reply.merge)
+            self._obey(reply.compaction.is_full, reply.compaction.required, reply.compaction.inputs)
         if reply.outcome is Outcome.DENIED:
             raise Denied
         if reply.outcome not in (Outcome.SUCCESS, Outcome.DUPLICATE):
@@ -193,6 +195,8 @@ class Store:
     def notified(self, notification: Notification) -> None:
         """Frees memory no longer needed, but none in use by a batch."""
         event, version = notification.event, notification.version
+        if version is None:
+            return
         if event is Event.COMPLETE and self._version < version - 1 and not self._is_open:
             self._version, self._id, self._rows = -1, None, {}
             self._committed = self._aside = None

@@ -10,15 +10,14 @@ from unittest.mock import patch
 
 from spark_ckpt.checkpoint.chains import Chain, Run
 from spark_ckpt.compaction import adoption
-from spark_ckpt.compaction.request import CompactionRequest
 from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.compaction.state_ids import StateIds
 from spark_ckpt.coordinator import finalize
 from spark_ckpt.coordinator.attempts import Decision, TaskKey
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.pending import PendingCheckpoint
-from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
-from spark_ckpt.messages import Ack, AckReply, Outcome, Task, TaskFailed
+from spark_ckpt.format.segment_ref import NO_BLOCKS, SegmentRef
+from spark_ckpt.messages import Ack, AckReply, CompactionRequest, Outcome, Task, TaskFailed
 from tests.simulation.mutation import (
     NOT_THERE,
     WRONG_STATE,
@@ -53,7 +52,7 @@ def _first_attempt_counts(self: PendingCheckpoint, ack: Ack, now_ms: int) -> Dec
 @contextmanager
 def _all_but_one() -> Iterator[None]:
     """Takes the state of the unacknowledged subtask for empty."""
-    nothing = SegmentRef(1, 1, NO_KEY_GROUPS, NO_OFFSETS, 0)
+    nothing = SegmentRef(1, 1, NO_BLOCKS, 0)
 
     def take(self: finalize.Draft) -> None:
         given = self.pending.acks
@@ -107,7 +106,7 @@ def _late_acks_name_the_checkpoint() -> Iterator[None]:
     late_reply = Job._late_reply
 
     def name(self: Job, ack: Ack, checkpoint: int) -> AckReply:
-        return late_reply(self, ack, checkpoint)._replace(completed=checkpoint)
+        return replace(late_reply(self, ack, checkpoint), completed=checkpoint)
 
     with patch.object(Job, "_late_reply", name):
         yield

@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from spark_ckpt.checkpoint.batch import Source
+from spark_ckpt.completed import JobStatus
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.messages import Close, EndOffsets, Notification, TaskFailed, Trigger
@@ -198,7 +199,7 @@ class Run:
         world, name, content = self.world, f"offsets/{trigger.batch_id}", entry(self.read[1])
         if world.disk.read(name) is not None:
             raise BatchFailed(f"{name} exists: another run has completed the batch")
-        request = EndOffsets(self.run_id, trigger.batch_id, trigger.version, content)
+        request = EndOffsets(trigger.batch_id, trigger.version, content, job=self.run_id)
         try:
             self.driver.bridge.end_offsets(request)
         except (SparkCkptError, BridgeError) as e:
@@ -330,7 +331,7 @@ class Driver:
                 world.go_back()
             if why == UNFINISHED and (world.is_calm or self.rng.random() < 0.5):
                 roll_back(world)
-            self.listener.put(Close(run.run_id, ending.value))
+            self.listener.put(Close(JobStatus(ending.value), job=run.run_id))
             self.run = None
             if ending is Ending.FINISHED:
                 if run.is_through or self.rng.random() < 0.1:
@@ -352,5 +353,5 @@ class Driver:
                 self.world.count("listener event lost")
                 continue
             if isinstance(event, Close):
-                self.world.checks.closing(event.job, event.status)
+                self.world.checks.closing(event.job, event.status.value)
             self.bridge.tell(event)

@@ -182,5 +182,5 @@ class TaskSet:
 
     def _failure(self, attempt: Attempt, reason: str) -> TaskFailed:
         return TaskFailed(
-            self._trigger.job, self.stage_id, attempt.stage_attempt, attempt.partition, attempt.number, reason
+            self.stage_id, attempt.stage_attempt, attempt.partition, attempt.number, reason, job=self._trigger.job
         )

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.format.segment_ref import Blocks
 from spark_ckpt.reading import read_state
 from spark_ckpt.spark_files.types import struct_of
 from spark_ckpt.state.catalog import open_state
@@ -186,8 +187,10 @@ def test_key_groups_that_lie_in_a_file_in_another_order(tmp_path: Path) -> None:
     size = len(files[0]) + len(files[1])
     merged = replace(
         first,
-        key_groups=np.concatenate([first.key_groups, second.key_groups]),
-        offsets=np.concatenate([first.offsets + len(files[0]), second.offsets]),
+        blocks=Blocks(
+            np.concatenate([first.key_groups, second.key_groups]),
+            np.concatenate([first.offsets + len(files[0]), second.offsets]),
+        ),
         path="shared/merged",
         size=size,
         file_size=size,

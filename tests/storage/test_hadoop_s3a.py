@@ -53,8 +53,8 @@ def storage_of(gateway: Any, s3: S3, settings: Mapping[str, str]) -> HadoopStora
     hadoop_files = shim.bridge.HadoopFiles(gateway.com.google.common.base.Functions.constant(conf))
 
     def handle(request: Message) -> None:
-        message = shim.protocol.Message(request.kind, request.header, request.index, bytes(request.payload))
-        files.answered(from_jvm(request.id, hadoop_files.handle(message)))
+        fields = (request.kind, request.job, request.header.decode(), request.index, bytes(request.payload))
+        files.answered(from_jvm(request.id, hadoop_files.handle(shim.protocol.Message(*fields))))
 
     files = DriverFiles(handle)
     return HadoopStorage(files, f"store://{s3.bucket}/{uuid.uuid4().hex}")

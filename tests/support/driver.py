@@ -33,7 +33,7 @@ from spark_ckpt.messages import (
 from spark_ckpt.storage import Storage
 from tests.support.cleaner import ImmediateCleaner
 from tests.support.clocks import NoClock
-from tests.support.segments import encode_segment, placed
+from tests.support.segments import encode_segment, placed, segment_ref
 
 Rows = dict[int, dict[bytes, bytes]]
 """Rows of a store in one subtask, by key group."""
@@ -54,7 +54,7 @@ def make_segment(
         first_version = 0 if kind is SegmentKind.BASE else version
     groups = {group: [Section(tuple(entries.items()))] for group, entries in changes.items() if entries}
     made = encode_segment(kind, version, groups)
-    segment = SegmentRef(first_version, version, made.key_groups, made.offsets, len(made.data), data=made.data)
+    segment = segment_ref(first_version, version, made.key_groups, made.offsets, len(made.data), data=made.data)
     return segment if path is None else placed(segment, path)
 
 
@@ -190,7 +190,7 @@ class Driver:
     def end_offsets(self, version: int, text: str = 'v1\n{}\n{"topic":{"0":9}}') -> EndOffsetsReply:
         """Ends a batch in real-time mode with this entry of the offset log."""
         assert self.job is not None
-        return self.job.end_offsets(EndOffsets(self.run_id, version - 1, version, text))
+        return self.job.end_offsets(EndOffsets(version - 1, version, text, job=self.run_id))
 
     def take_over(self, ack: Ack, changes: Changes | None = None) -> None:
         """Makes the state of this ack the store's expected state."""
@@ -247,7 +247,7 @@ def restore(storage: Storage, reply: LocateReply) -> Rows:
 
 def located(driver: Driver, version: int, key: SubtaskKey, state_id: str | None = None) -> LocateReply:
     assert driver.job is not None
-    return driver.job.locate(Locate(driver.run_id, key, version, state_id))
+    return driver.job.locate(Locate(key, version, state_id, job=driver.run_id))
 
 
 def load(driver: Driver, storage: Storage, version: int) -> None:

@@ -37,7 +37,8 @@ def cluster_jars() -> Path:
 
 def from_jvm(number: int, message: Any) -> Message:
     """A message of the shim."""
-    return Message(number, message.kind(), message.header(), message.index(), message.payload())
+    header = message.header().encode()
+    return Message(number, message.kind(), message.job(), header, message.index(), message.payload())
 
 
 class Hdfs:
@@ -83,7 +84,7 @@ class Hdfs:
     def to_jvm(self, message: Message) -> Any:
         """The message as an instance of the shim's message class."""
         return self.jvm.org.apache.spark.sql.ckpt.protocol.Message(
-            message.kind, message.header, message.index, bytes(message.payload)
+            message.kind, message.job, message.header.decode(), message.index, bytes(message.payload)
         )
 
     def storage(self, location: str) -> HadoopStorage:

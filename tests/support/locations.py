@@ -31,7 +31,7 @@ from spark_ckpt.metadata import MasterState
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import QUERY, SparkLog
 from spark_ckpt.storage import LocalStorage, Storage
-from tests.support.segments import encode_segment
+from tests.support.segments import encode_segment, segment_ref
 
 OWNER = Owner("node-1", 4711, "token", "query-1", "run-1")
 KEY = StoreKey(0, "default")
@@ -134,7 +134,7 @@ class LocationBuilder:
             self.storage.write_atomic(f"ckpt/{path}", segment.data)
         data = segment.data if inline else b""
         first_version = 0 if kind is SegmentKind.BASE else version
-        return SegmentRef(first_version, version, segment.key_groups, segment.offsets, size, path, size, data)
+        return segment_ref(first_version, version, segment.key_groups, segment.offsets, size, path, size, data)
 
     def complete(
         self,
@@ -210,8 +210,8 @@ def store_state(key: StoreKey, name: str, chains: Sequence[Chain], state_format:
 def chains(version: int) -> list[Chain]:
     """Chains of two subtasks: one with a base in a shared file and an inline delta, one without any rows."""
     groups = np.array([0, 2], dtype=np.uint32)
-    base = SegmentRef(0, version - 1, groups, np.array([0, 500]), 1000, "shared/base-1", 4096)
-    delta = SegmentRef(version, version, groups[:1], np.array([0]), 40, data=b"d" * 40)
+    base = segment_ref(0, version - 1, groups, np.array([0, 500]), 1000, "shared/base-1", 4096)
+    delta = segment_ref(version, version, groups[:1], np.array([0]), 40, data=b"d" * 40)
     ids = [str(uuid.UUID(int=16 * version + digit)) for digit in (10, 11)]
     return [Chain(ids[0], 12, (base, delta)), Chain(ids[1], 0)]
 

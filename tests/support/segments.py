@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.format.keys import PartitionFilter
+from spark_ckpt.format.segment_ref import Blocks, SegmentRef
 from spark_ckpt.format.segments import FORMAT, MAGIC, Block, Section, SegmentKind
 from spark_ckpt.metadata import modified_utf8
 
@@ -61,6 +62,23 @@ def encode_segment(kind: SegmentKind, version: int, groups: Mapping[int, Sequenc
             data += encode_block(Block(kind, key_group, version, sections))
             rows += sum(len(section.entries) for section in sections)
     return Segment(bytes(data), np.array(key_groups, np.uint32), np.array(offsets, np.int64), rows)
+
+
+def segment_ref(
+    first_version: int,
+    version: int,
+    key_groups: NDArray[np.uint32],
+    offsets: NDArray[np.int64],
+    size: int,
+    path: str | None = None,
+    file_size: int = 0,
+    data: bytes = b"",
+    filters: tuple[PartitionFilter, ...] = (),
+    flags: int = 0,
+) -> SegmentRef:
+    """Reference to a segment with these blocks."""
+    blocks = Blocks(key_groups, offsets, data)
+    return SegmentRef(first_version, version, blocks, size, path, file_size, filters, flags)
 
 
 def placed(segment: SegmentRef, path: str, start: int = 0, file_size: int | None = None) -> SegmentRef:

@@ -18,13 +18,12 @@ import numpy as np
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.compaction.adoption import adoptable
 from spark_ckpt.compaction.merges import digest_of
-from spark_ckpt.compaction.request import CompactionRequest
 from spark_ckpt.compaction.requests import CompactionRequests
 from spark_ckpt.compaction.state_ids import StateIds
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
-from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
-from spark_ckpt.messages import Ack, BaseSnapshot, InProgress, MergedDeltas, Task
+from spark_ckpt.format.segment_ref import NO_BLOCKS, SegmentRef
+from spark_ckpt.messages import Ack, BaseSnapshot, CompactionRequest, InProgress, MergedDeltas, Task
 
 ROW_BYTES = 16 + 40
 """Bytes of a key and its value."""
@@ -272,7 +271,7 @@ class World:
     def _ack(self, partition: int, size: int) -> Ack:
         subtask = SubtaskKey(STORE.operator_id, STORE.store, partition)
         delta = self._entry(self.version, self.version, size)
-        ack = Ack("", subtask, self.version - 1, self.version, _state_id(self.version), _TASK, 0, delta)
+        ack = Ack(subtask, self.version - 1, self.version, _state_id(self.version), _TASK, 0, delta, job="")
         steps = self._steps.setdefault(partition, [])
         self._write(steps)
         # One of them travels with an ack.
@@ -281,7 +280,7 @@ class World:
             steps.remove(step)
             first, last = step.covers
             if step.fails:
-                ack.base_failure = "the disk is full"
+                ack.compaction_failure = "the disk is full"
             elif not step.merge:
                 ack.base = BaseSnapshot(self._entry(0, last, self.workload.base_bytes), step.state_id)
             else:
@@ -330,7 +329,7 @@ class World:
     # ---- files -------------------------------------------------------------------------------------------------------
 
     def _entry(self, first_version: int, version: int, size: int) -> SegmentRef:
-        return SegmentRef(first_version, version, NO_KEY_GROUPS, NO_OFFSETS, size)
+        return SegmentRef(first_version, version, NO_BLOCKS, size)
 
     def _in_own_file(self, first_version: int, version: int, size: int) -> SegmentRef:
         entry = self._entry(first_version, version, size)

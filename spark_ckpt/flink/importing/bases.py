@@ -16,7 +16,7 @@ from spark_ckpt.checkpoint.publish import merge_into_file
 from spark_ckpt.flink.importing.errors import FlinkImportRowError
 from spark_ckpt.flink.importing.spill import RowSpill
 from spark_ckpt.flink.importing.targets import Target, TargetKind
-from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.format.segment_ref import Blocks, SegmentRef
 from spark_ckpt.format.segment_writer import BaseSection, BaseSegment, encode_base, list_value
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.spark_files.types import Struct
@@ -116,7 +116,7 @@ def _write(storage: Storage, segments: Sequence[SegmentRef], written: Callable[[
 
 
 def _entry(segment: BaseSegment, version: int) -> SegmentRef:
-    return SegmentRef(0, version, segment.key_groups, segment.offsets, len(segment.data), data=segment.data)
+    return SegmentRef(0, version, Blocks(segment.key_groups, segment.offsets, segment.data), len(segment.data))
 
 
 def _groups(table: pa.Table, families: Sequence[WrittenFamily]) -> Iterator[tuple[int, list[BaseSection]]]:

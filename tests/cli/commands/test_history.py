@@ -23,7 +23,7 @@ def location(tmp_path: Path) -> Path:
     again = Driver(tmp_path, environment=faulty_environment(storage))
     again.rows, again.ids = driver.rows, driver.ids
     job = again.trigger(2)
-    job.decline(Decline(again.run_id, again.subtasks()[0], 1, 2, Task(9, 0, 0, 0), "disk full"))
+    job.decline(Decline(again.subtasks()[0], 1, 2, Task(9, 0, 0, 0), "disk full", job=again.run_id))
     storage.fail("create", "_metadata")
     again.batch(2)
     return tmp_path

@@ -14,13 +14,13 @@ from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.cli.results.inspection import segment_json, segment_text, segments_of_table
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.format.segment_flags import COMPRESSED
-from spark_ckpt.format.segment_ref import SegmentRef
 from tests.cli.sources import BEFORE, TABLE
 from tests.metadata.corpus import FLINK, MUTANTS, Vector
 from tests.support import locations
 from tests.support.cli import run
 from tests.support.locations import OFFSETS, make_location
 from tests.support.queries import make_query
+from tests.support.segments import segment_ref
 
 INLINE = m.ByteStreamStateHandle("inline", b"state")
 
@@ -57,8 +57,8 @@ def test_the_newest_checkpoint_of_a_location(tmp_path: Path) -> None:
 
 def test_compressed_segments_say_so(tmp_path: Path) -> None:
     groups, offsets = np.array([0], np.uint32), np.array([0], np.int64)
-    base = SegmentRef(0, 1, groups, offsets, 1000, "shared/base-1", 4096)
-    delta = SegmentRef(2, 2, groups, offsets, 40, data=b"d" * 40, flags=COMPRESSED.bit)
+    base = segment_ref(0, 1, groups, offsets, 1000, "shared/base-1", 4096)
+    delta = segment_ref(2, 2, groups, offsets, 40, data=b"d" * 40, flags=COMPRESSED.bit)
     chain = Chain(str(uuid.UUID(int=1)), 5, (base, delta))
     segments = segments_of_table(locations.store_state(StoreKey(0, "default"), "dedupe", [chain], None).segments, 0)
     assert [segment_text(segment) for segment in segments] == ["base v1 1,000 bytes", "delta v2 40 bytes compressed"]
@@ -70,8 +70,8 @@ def test_compressed_segments_say_so(tmp_path: Path) -> None:
 
 def test_merged_deltas_show_the_versions_that_they_cover(tmp_path: Path) -> None:
     groups, offsets = np.array([0], np.uint32), np.array([0], np.int64)
-    base = SegmentRef(0, 1, groups, offsets, 1000, "shared/base-1", 4096)
-    merged = SegmentRef(2, 4, groups, offsets, 40, data=b"d" * 40)
+    base = segment_ref(0, 1, groups, offsets, 1000, "shared/base-1", 4096)
+    merged = segment_ref(2, 4, groups, offsets, 40, data=b"d" * 40)
     state = locations.store_state(
         StoreKey(0, "default"), "dedupe", [Chain(str(uuid.UUID(int=1)), 5, (base, merged))], None
     )

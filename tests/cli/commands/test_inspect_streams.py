@@ -20,7 +20,6 @@ from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.cli.results.streams import _value_json
 from spark_ckpt.flink.streams import KeyedState, UnknownSerializerError
 from spark_ckpt.flink.streams.values import RowData
-from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import HEADER_BYTES, Section, SegmentKind
 from spark_ckpt.metadata.traversal import parts_of
 from tests.flink.streams.corpus import (
@@ -37,7 +36,7 @@ from tests.support.cli import Run, run
 from tests.support.locations import KEY, OFFSETS, make_batch
 from tests.support.metadata_model import compose
 from tests.support.s3 import S3
-from tests.support.segments import encode_segment
+from tests.support.segments import encode_segment, segment_ref
 
 
 def inspect(place: Path, root: Path, *arguments: object) -> Run:
@@ -334,12 +333,12 @@ def ours(tmp_path: Path) -> Path:
             "a" * 32,
             4,
             (
-                SegmentRef(0, 2, base.key_groups, offsets, len(base.data), "shared/base-1", size),
-                SegmentRef(3, 3, delta.key_groups, delta.offsets, len(delta.data), data=delta.data),
+                segment_ref(0, 2, base.key_groups, offsets, len(base.data), "shared/base-1", size),
+                segment_ref(3, 3, delta.key_groups, delta.offsets, len(delta.data), data=delta.data),
             ),
         ),
         Chain(
-            "b" * 32, 1, (SegmentRef(0, 2, other.key_groups, other.offsets, len(other.data), "shared/base-1", size),)
+            "b" * 32, 1, (segment_ref(0, 2, other.key_groups, other.offsets, len(other.data), "shared/base-1", size),)
         ),
     ]
     batch = make_batch(3)

@@ -375,7 +375,7 @@ def _start(storage: LocalStorage) -> None:
     """What the coordinator does at the start of batch 1."""
     store = FilesystemCompletedCheckpointStore(storage, OWNER)
     store.recover()
-    open_job.starting_point(Trigger("run", storage.location, "query", 1, 2, ()), storage, store)
+    open_job.starting_point(Trigger(storage.location, "query", 1, 2, (), job="run"), storage, store)
 
 
 def test_rows_that_are_not_those_of_flink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,12 +12,12 @@ import numpy as np
 
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.completed import Owner
-from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.operations.doctor import Finding, Report, examine
 from spark_ckpt.storage import CreateResult, LocalStorage, Storage
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from tests.support.locations import FIRST_COMPLETED_MS, KEY, LocationBuilder, make_batch, store_state
 from tests.support.queries import ENDED as ENDED_PROCESS
+from tests.support.segments import segment_ref
 
 ALIVE = Owner(socket.gethostname(), os.getpid(), "token", "query-1", "run-1")
 ENDED = Owner(socket.gethostname(), ENDED_PROCESS, "token", "query-1", "run-1")
@@ -62,9 +62,10 @@ def only(report: Report, name: str) -> Finding:
 def long_chain(version: int, deltas: int) -> Chain:
     """Chain of a base and of so many deltas."""
     groups = np.array([0], np.uint32)
-    entry = SegmentRef(0, version - deltas, groups, np.array([0]), 1000, data=b"b" * 1000)
+    entry = segment_ref(0, version - deltas, groups, np.array([0]), 1000, data=b"b" * 1000)
     later = [
-        SegmentRef(at, at, groups, np.array([0]), 40, data=b"d" * 40) for at in range(version - deltas + 1, version + 1)
+        segment_ref(at, at, groups, np.array([0]), 40, data=b"d" * 40)
+        for at in range(version - deltas + 1, version + 1)
     ]
     return Chain("00000000-0000-0000-0000-000000000001", 1, (entry, *later))
 

@@ -202,7 +202,7 @@ def see_failures(tmp_path: Path) -> None:
     driver = Driver(tmp_path, environment=faulty_environment(LocalStorage(tmp_path)))
     driver.batch(1)
     job = driver.trigger(2)
-    job.decline(Decline(driver.run_id, driver.subtasks()[0], 1, 2, Task(9, 0, 0, 0), "disk full"))
+    job.decline(Decline(driver.subtasks()[0], 1, 2, Task(9, 0, 0, 0), "disk full", job=driver.run_id))
     driver.batch(2)
     follow(given(examined(LocalStorage(tmp_path)), Step.SEE_FAILURES))
 

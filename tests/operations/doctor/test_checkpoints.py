@@ -47,7 +47,7 @@ def test_recent_failures(tmp_path: Path) -> None:
     driver.batch(1)
     assert only(examined(storage), "failures").status is Status.OK
     job = driver.trigger(2)
-    job.decline(Decline(driver.run_id, driver.subtasks()[0], 1, 2, Task(9, 0, 0, 0), "disk full"))
+    job.decline(Decline(driver.subtasks()[0], 1, 2, Task(9, 0, 0, 0), "disk full", job=driver.run_id))
     driver.batch(2)
     found = only(examined(storage), "failures")
     assert (found.status, found.data["reasons"]) == (Status.WARNING, {"declined": 1})

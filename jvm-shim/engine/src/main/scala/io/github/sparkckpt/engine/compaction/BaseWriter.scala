@@ -17,6 +17,7 @@ import scala.collection.mutable
 
 import io.github.sparkckpt.engine.bytes.{Bytes, ListCursor}
 import io.github.sparkckpt.engine.segment.{BlockBuilder, BlockCodec, SegmentFormat, SegmentInfo, StateTooLargeException}
+import io.github.sparkckpt.engine.segment.SegmentConstants.{CompressedFlag, OrderedFlag}
 
 import org.apache.spark.unsafe.Platform
 
@@ -129,8 +130,9 @@ final class BaseWriter(
       offsets(i) = written
       written += block.writeTo(out, group, isBase = true, version)
     }
-    SegmentInfo(groups, offsets, entries, written, block.compressedBlocks > 0,
-      block.unorderedSections == 0 && !families.exists(_._2))
+    val isOrdered = block.unorderedSections == 0 && !families.exists(_._2)
+    SegmentInfo(groups, offsets, entries, written,
+      SegmentInfo.flags(CompressedFlag -> (block.compressedBlocks > 0), OrderedFlag -> isOrdered))
   }
 
   private def writeSection(block: BlockBuilder, group: Int, parts: Seq[RowPart]): Int = {

@@ -86,7 +86,8 @@ final class SegmentMerger(
         entries += merged
       }
     }
-    SegmentInfo(groups.result(), offsets.result(), entries, written, block.compressedBlocks > compressed)
+    SegmentInfo(groups.result(), offsets.result(), entries, written,
+      SegmentInfo.flags(SegmentConstants.CompressedFlag -> (block.compressedBlocks > compressed)))
   }
 
   /**

@@ -11,7 +11,7 @@
 package io.github.sparkckpt.engine.restore
 
 import io.github.sparkckpt.engine.bytes.Bytes
-import io.github.sparkckpt.engine.segment.{SegmentReader, StateSegment}
+import io.github.sparkckpt.engine.segment.{SegmentConstants, SegmentInfo, SegmentReader, StateSegment}
 import io.github.sparkckpt.engine.table.{KeyGroupFunction, KeySet, StateTable}
 
 /**
@@ -167,12 +167,14 @@ private[engine] object RowLoads {
    * True if the base can be searched, and it pays: there are so few deltas that to load them costs little, and the last
    * batches have changed so little that the next one is not likely to need many rows.
    */
-  def areUseful(segments: StoredSegments): Boolean = segments.areOrdered.headOption.contains(true) && {
+  def areUseful(segments: StoredSegments): Boolean = segments.flags.headOption.exists(isOrdered) && {
     val base = segments.sizes.head
     val batches = deltas(segments).takeRight(Newest).map(i => segments.sizes(i) / segments.covers(i))
-    !segments.areOrdered.tail.contains(true) && segments.sizes.tail.sum * MaxDeltas <= base &&
+    !segments.flags.tail.exists(isOrdered) && segments.sizes.tail.sum * MaxDeltas <= base &&
     batches.forall(_ * MaxBatch <= base)
   }
+
+  private def isOrdered(flags: Int): Boolean = SegmentInfo.has(flags, SegmentConstants.OrderedFlag)
 
   /** Positions of the deltas. */
   def deltas(segments: StoredSegments): Range = segments.keyGroups.indices.tail

@@ -10,7 +10,7 @@
  */
 package io.github.sparkckpt.engine.restore
 
-import io.github.sparkckpt.engine.segment.StateSegment
+import io.github.sparkckpt.engine.segment.{SegmentInfo, StateSegment}
 
 /** Segments of a restore: bases first, then deltas, oldest first. They are opened whenever some of them are wanted. */
 trait StoredSegments {
@@ -35,8 +35,8 @@ trait StoredSegments {
   /** For each segment the number of versions whose changes it has. */
   def covers: IndexedSeq[Int]
 
-  /** For each segment true if it has all of the state at its version, in the order of hashes ([[HashOrder]]). */
-  def areOrdered: IndexedSeq[Boolean]
+  /** For each segment the flags that its writer has set ([[SegmentInfo]]). */
+  def flags: IndexedSeq[Int]
 
   /**
    * Opens a segment for reads of single rows, unless it is open. It stays open until [[close]].

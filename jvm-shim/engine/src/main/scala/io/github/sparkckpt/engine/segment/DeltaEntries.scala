@@ -39,9 +39,6 @@ object DeltaEntries {
     wanted.entries.toSeq
   }
 
-  /** Version that a delta leads to, or that a base is; it must have blocks. */
-  def versionOf(segment: StateSegment): Long = SegmentReader.versionOf(segment)
-
   private final class Collector extends SegmentTarget {
     val entries = mutable.ArrayBuffer.empty[DeltaEntry]
 

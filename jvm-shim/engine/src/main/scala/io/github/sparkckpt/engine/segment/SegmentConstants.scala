@@ -18,4 +18,6 @@ object SegmentConstants {
   final val KindAt = 5
   final val KindBase = 1
   final val KindDelta = 2
+  final val CompressedFlag = 1
+  final val OrderedFlag = 2
 }

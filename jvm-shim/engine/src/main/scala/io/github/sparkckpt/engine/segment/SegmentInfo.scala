@@ -17,17 +17,33 @@ package io.github.sparkckpt.engine.segment
  * @param offsets start of each block, in bytes from the start of the segment
  * @param entries number of entries, removed keys included
  * @param bytes length of the segment
- * @param isCompressed true if the body of a block is compressed
- * @param isOrdered true if it has all of the state, without compression, and its entries are single values in the order
- *                  of their keys' hashes
+ * @param flags bits of [[SegmentConstants]], set by writers and used by readers
  */
 final case class SegmentInfo(
     keyGroups: Array[Int],
     offsets: Array[Long],
     entries: Long,
     bytes: Long,
-    isCompressed: Boolean = false,
-    isOrdered: Boolean = false)
+    flags: Int = 0) {
+
+  /** True if the body of a block is compressed. */
+  def isCompressed: Boolean = SegmentInfo.has(flags, SegmentConstants.CompressedFlag)
+
+  /**
+   * True if it has all of the state, without compression, and its entries are single values in the order of their keys'
+   * hashes: rows can be looked up in it.
+   */
+  def isOrdered: Boolean = SegmentInfo.has(flags, SegmentConstants.OrderedFlag)
+}
+
+object SegmentInfo {
+
+  /** The bits that are set, each with a condition. */
+  def flags(bits: (Int, Boolean)*): Int = bits.foldLeft(0) { case (set, (bit, isSet)) => if (isSet) set | bit else set }
+
+  /** True if a bit is set. */
+  def has(flags: Int, bit: Int): Boolean = (flags & bit) != 0
+}
 
 /** A segment in memory. `bytes` holds exactly the segment. */
 final case class SegmentBytes(info: SegmentInfo, bytes: Array[Byte])

@@ -11,7 +11,6 @@
 package io.github.sparkckpt.engine.segment
 
 import java.io.{ByteArrayInputStream, DataInputStream, IOException}
-import java.nio.ByteBuffer
 import java.util.zip.CRC32C
 
 import io.github.sparkckpt.engine.bytes.ListCursor
@@ -402,12 +401,5 @@ object SegmentReader {
     case 0 => TailBytes
     case 1 => offsets(0) + TailBytes
     case n => offsets(n - 1) + TailBytes + 2 * (offsets(n - 1) - offsets(0)) / (n - 1)
-  }
-
-  /** Version of a segment with blocks, from the first one, whose check follows at loading. */
-  def versionOf(segment: StateSegment): Long = {
-    val header = new Array[Byte](SegmentFormat.HeaderBytes)
-    segment.source.readFully(segment.offsets(0), header, 0, header.length)
-    ByteBuffer.wrap(header).getLong(SegmentFormat.StateVersionAt)
   }
 }

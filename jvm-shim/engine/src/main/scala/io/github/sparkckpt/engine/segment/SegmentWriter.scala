@@ -74,9 +74,11 @@ private[engine] final class SegmentWriter(
       writeRange(sources, counts, first, until, isBase, version, out)
       first = until
     }
+    val isOrdered =
+      isWhole(isBase, version) && sources.forall(_.hasSingleValues) && block.unorderedSections == unordered
     SegmentInfo(Arrays.copyOf(groups, blocks), Arrays.copyOf(offsets, blocks), entries, written,
-      block.compressedBlocks > compressed,
-      isWhole(isBase, version) && sources.forall(_.hasSingleValues) && block.unorderedSections == unordered)
+      SegmentInfo.flags(SegmentConstants.CompressedFlag -> (block.compressedBlocks > compressed),
+        SegmentConstants.OrderedFlag -> isOrdered))
   }
 
   /** True if the segment has all of the state: a base, or the changes of the first batch. */

@@ -115,7 +115,7 @@ class LaterStateModelSuite extends AnyFunSuite with BackendTesting {
         body(wanted.map(i => i -> open(i)).toMap)
       override val sizes: IndexedSeq[Long] = chain.map(_._2.bytes.length.toLong).toIndexedSeq
       override val covers: IndexedSeq[Int] = chain.indices.map(i => if (i == 0) 1 else 100000)
-      override val areOrdered: IndexedSeq[Boolean] = chain.map(_._2.info.isOrdered).toIndexedSeq
+      override val flags: IndexedSeq[Int] = chain.map(_._2.info.flags).toIndexedSeq
       override def lookingUp(i: Int)(body: StateSegment => Unit): Unit = body(open(i))
       override def close(): Unit = ()
       override def unreadable(cause: Throwable): Throwable = cause

@@ -71,7 +71,7 @@ class MemoryCountSuite extends AnyFunSuite with BackendTesting with LiveHeap {
     override val sizes: IndexedSeq[Long] = all.map(_._2.bytes.length.toLong).toIndexedSeq
     // As of a merged delta of many small batches, or rows would not be looked up.
     override val covers: IndexedSeq[Int] = IndexedSeq(1, 100000)
-    override val areOrdered: IndexedSeq[Boolean] = all.map(_._2.info.isOrdered).toIndexedSeq
+    override val flags: IndexedSeq[Int] = all.map(_._2.info.flags).toIndexedSeq
     override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = body(open(segment))
     override def close(): Unit = ()
     override def unreadable(cause: Throwable): Throwable = cause

@@ -136,7 +136,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
 
     override val covers: IndexedSeq[Int] = segments.map(_ => 1).toIndexedSeq
 
-    override val areOrdered: IndexedSeq[Boolean] = segments.map(isOrdered && _._2.info.isOrdered).toIndexedSeq
+    override val flags: IndexedSeq[Int] = segments.map(s => if (isOrdered) s._2.info.flags else 0).toIndexedSeq
 
     override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = {
       lookups += 1

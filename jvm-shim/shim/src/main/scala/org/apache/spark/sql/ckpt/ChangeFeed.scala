@@ -15,7 +15,7 @@ import io.github.sparkckpt.engine.segment.DeltaEntry
 
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.families.{ColumnFamily, ValueEncoding}
-import org.apache.spark.sql.ckpt.locate.{StateDeltas, VersionedDelta}
+import org.apache.spark.sql.ckpt.locate.{FilteredDelta, StateDeltas}
 import org.apache.spark.sql.execution.streaming.state.RecordType
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.NextIterator
@@ -29,7 +29,7 @@ private[ckpt] final class ChangeFeed(
     family: ColumnFamily,
     encoding: ValueEncoding,
     deltas: StateDeltas,
-    chain: List[VersionedDelta])
+    chain: List[FilteredDelta])
     extends NextIterator[(RecordType.Value, UnsafeRow, UnsafeRow, Long)] {
   import ChangeFeed._
 

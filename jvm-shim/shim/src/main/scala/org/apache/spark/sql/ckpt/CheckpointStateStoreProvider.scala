@@ -25,13 +25,13 @@ import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.client.{CoordinatorClient, LoadedStores, NotifiedStore}
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings, SideBySide, SparkVersion, StateIds}
-import org.apache.spark.sql.ckpt.compaction.{BaseSnapshots, ReadyBase, ReadyMerge, RecentDeltas}
+import org.apache.spark.sql.ckpt.compaction.{BaseSnapshots, RecentDeltas}
 import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.families.{ColumnFamilies, ColumnFamily, ValueEncoding}
-import org.apache.spark.sql.ckpt.files.{GroupCommit, ShippedSegment, StateFiles}
+import org.apache.spark.sql.ckpt.files.{GroupCommit, NewSegments, StateFiles}
 import org.apache.spark.sql.ckpt.locate._
-import org.apache.spark.sql.ckpt.protocol.{AckReply, BaseDemand, Notification}
+import org.apache.spark.sql.ckpt.protocol._
 import org.apache.spark.sql.ckpt.store._
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
@@ -253,18 +253,18 @@ class CheckpointStateStoreProvider
     found.filterNot(state.matches(version, _)).foreach(load(version, _, isLazy && !state.isBroken))
     if (!state.isAt(version)) state.fold()
     found.foreach { location =>
-      if (location.base.keepDeltas) recent.want()
-      follow(location.base)
+      if (location.keepDeltas) recent.want()
+      follow(location.compaction)
     }
   }
 
   /**
-   * Follows the coordinator's demand for a base, of the version that is folded when its writing starts. An unloaded
+   * Follows the coordinator's request for a base, of the version that is folded when its writing starts. An unloaded
    * store sends no further ack, so it begins none.
    */
-  private def follow(demand: BaseDemand): Unit = {
+  private def follow(request: CompactionRequest): Unit = {
     val backend = state.backend
-    bases.follow(demand, new DeferredSnapshot(() => backend.snapshotBase(), () => backend.loadRest()))
+    bases.follow(request, new DeferredSnapshot(() => backend.snapshotBase(), () => backend.loadRest()))
   }
 
   private def load(version: Long, found: StateLocation, isLazy: Boolean): Unit = {
@@ -334,17 +334,17 @@ class CheckpointStateStoreProvider
       if (reply.isSuccess) {
         newestBase.committed(
           version,
-          shipment.delta.info.keyGroups.nonEmpty,
-          shipment.waited.collect { case base: ReadyBase => base.version },
-          shipment.waited.collect { case ReadyMerge(demand, _) => demand })
+          shipment.delta.blocks.count > 0,
+          ack.base.map(_.version),
+          ack.merged.map(_.segment))
         shipment.waited.foreach(recent.replaced)
-        if (reply.base.keepDeltas) recent.want()
-        recent.add(version, version, shipment.delta.info.bytes)(write(shipment.delta, _))
-        if (shipment.baseFailure.isDefined) bases.clearFailure()
-        follow(reply.base)
+        if (reply.keepDeltas) recent.want()
+        recent.add(version, version, shipment.delta.size)(write(shipment.delta, _))
+        if (shipment.compactionFailure.isDefined) bases.clearFailure()
+        follow(reply.compaction)
       }
       val cost = CommitCost(shipment.snapshotNanos, shipment.writeNanos, System.nanoTime() - asked,
-        shipment.delta.info.bytes, shipment.waited.fold(0L)(_.segment.info.bytes), shipment.baseFailure.size)
+        shipment.delta.size, shipment.waited.fold(0L)(_.segment.size), shipment.compactionFailure.size)
       val local = tier.fold(LocalCost.Nothing)(LocalCost.of(_, state.localBytes))
       val sinceLast = local.since(localBefore)
       localBefore = local
@@ -367,8 +367,8 @@ class CheckpointStateStoreProvider
   }
 
   /** Writes the delta of the committed batch once more. */
-  private def write(delta: ShippedSegment, out: OutputStream): Unit =
-    if (delta.path.isEmpty) out.write(delta.bytes) else state.backend.writeDelta(out)
+  private def write(delta: SegmentRef, out: OutputStream): Unit =
+    if (delta.path.isEmpty) out.write(delta.data) else state.backend.writeDelta(out)
 
   /** Takes the changes of the open batch; on failure, declines. */
   private def prepare(version: Long, stateId: String, forceSnapshot: Boolean): Shipment =
@@ -377,10 +377,11 @@ class CheckpointStateStoreProvider
       val backend = state.backend
       state.commit(stateId)
       val size = backend.deltaSize
-      val inline = Option.when(size <= locator.inlineLimit)(ShippedSegment.inline(backend.deltaBytes()))
+      val inline =
+        Option.when(size <= locator.inlineLimit)(NewSegments.inline(version, version, backend.deltaBytes()))
       val taken = System.nanoTime()
       val delta = inline.getOrElse(
-        GroupCommit.here.write(files, TaskContext.get(), size, locator.sharedFile)(backend.writeDelta))
+        GroupCommit.here.write(files, TaskContext.get(), version, size, locator.sharedFile)(backend.writeDelta))
       if (forceSnapshot) bases.writeNow(backend.snapshotBase())
       // The ack of a version that was committed before probably does not count; a base in it would be dropped.
       val waited = if (state.isRepeated) None else bases.forAck(backend.snapshotBase())
@@ -395,8 +396,8 @@ class CheckpointStateStoreProvider
   /** True if a base waits for the next ack. */
   private[ckpt] def waitingBase: Boolean = bases.isReady
 
-  /** The failure of the last base, until the coordinator knows of it. */
-  private[ckpt] def baseFailure: Option[Throwable] = bases.lastFailure
+  /** The failure of the last base or merge, until the coordinator knows of it. */
+  private[ckpt] def compactionFailure: Option[Throwable] = bases.lastFailure
 
   /** Keeps or forgets the version in memory, depending on the outcome of its ack (docs/protocol.md, section 1.3). */
   private def settle(outcome: String, version: Long, stateId: String, counted: String, reason: => String): Unit =
@@ -414,7 +415,7 @@ class CheckpointStateStoreProvider
    * store that is asked for it loads it again.
    */
   override def notified(notification: Notification): Unit = turn.orLater {
-    val version = notification.version
+    val version = notification.version.getOrElse(-1L)
     if (!state.isEmpty) notification.event match {
       // Another executor continues with this partition.
       case Notification.Complete if state.backend.version < version - 1 => release()

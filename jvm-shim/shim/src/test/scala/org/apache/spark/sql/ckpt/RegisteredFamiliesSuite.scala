@@ -94,7 +94,7 @@ class RegisteredFamiliesSuite extends AnyFunSuite {
       commitRows(h, provider)
       val other = h.newProvider(useColumnFamilies = true)
       val store = other.getReadStore(1)
-      other.notified(Notification(h.job, Notification.Ended, -1))
+      other.notified(Notification(Notification.Ended))
       register(store)
       intercept[StoreUsageFailure](store.get(h.row(1), "left"))
       val next = other.getReadStore(1)

@@ -54,7 +54,7 @@ class SourceRulesSuite extends AnyFunSuite {
   }
 
   test("no request or reply is put together outside the package of the protocol") {
-    val names = Seq("ckpt_id", "base_ckpt_id", "base_due", "base_required", "outcome", "completed_version",
+    val names = Seq("state_id", "base_state_id", "compaction", "compaction_failure", "outcome", "completed_version",
       "ack_threshold", "shared_file_\\w+", "stage_id")
     val fields = names.mkString("\"(", "|", ")\"").r
     val strays = (executors ++ Seq("driver", "bridge"))

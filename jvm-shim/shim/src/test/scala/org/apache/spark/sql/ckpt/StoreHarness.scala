@@ -10,6 +10,7 @@
  */
 package org.apache.spark.sql.ckpt
 
+import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.file.Files
 import java.util.{Properties, UUID}
 import java.util.concurrent.ConcurrentLinkedQueue
@@ -18,6 +19,9 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.node.ObjectNode
+import io.github.sparkckpt.engine.backend.HashMapStateBackend
+import io.github.sparkckpt.engine.segment.{ArrayByteSource, RestoreFilter, StateSegment}
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.{SparkConf, SparkContext, SparkEnv, TaskContext, TaskContextImpl}
@@ -37,8 +41,7 @@ import org.apache.spark.util.Utils
 
 /** In the place of the driver's endpoint: every ack counts unless told otherwise, and its delta can be loaded. */
 private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint {
-  private case class State(
-      id: String, keyGroups: Array[Byte], offsets: Array[Byte], groups: Int, bytes: Array[Byte], rows: Long)
+  private case class State(id: String, index: Array[Byte], blocks: Int, bytes: Array[Byte], rows: Long)
   private val states = mutable.TreeMap.empty[Long, State]
 
   /** Fields of the answer to acks. */
@@ -90,16 +93,17 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
   override def receive: PartialFunction[Any, Unit] = {
     case (Coordinator.Register, executorId: String, executor: RpcEndpointRef) =>
       executors.add(executorId, executor)
-      heard.add(Message(Coordinator.Register, "{}"))
-    case (kind: String, header: String, _: Array[Byte], _: Array[Byte]) => heard.add(Message(kind, header))
+      heard.add(Message(Coordinator.Register, "", "{}"))
+    case (kind: String, job: String, header: String, _: Array[Byte], _: Array[Byte]) =>
+      heard.add(Message(kind, job, header))
   }
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
-    case (kind: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
-      val request = Message(kind, header, index, payload)
+    case (kind: String, job: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
+      val request = Message(kind, job, header, index, payload)
       def reply(): Unit = context.reply((kind match {
         case "ack" => acknowledge(request)
-        case "query" => Message(Message.Ok, s"""{"active":$isActive}""")
+        case "query" => Message.reply(s"""{"active":$isActive}""")
         case _ => locate(request.json)
       }).toTuple)
       heard.add(request) // first: once the reply is out, a test may look
@@ -110,40 +114,46 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
 
   private def acknowledge(ack: Message): Message = {
     val header = ack.json
-    val groups = header.path("delta").path("groups").asInt()
-    val bytes = java.util.Arrays.copyOf(ack.payload, header.path("delta").path("bytes").asInt())
+    val blocks = header.path("delta").path("blocks").asInt()
+    val bytes = java.util.Arrays.copyOf(ack.payload, header.path("delta").path("size").asInt())
     if (answer("outcome") == "success") {
       states(header.path("version").asLong()) =
-        State(header.path("ckpt_id").asText(), ack.index.slice(0, groups * 4), ack.index.slice(groups * 4, groups * 12),
-          groups, bytes, header.path("rows").asLong())
+        State(header.path("state_id").asText(), ack.index.take(blocks * 12), blocks, bytes,
+          header.path("rows").asLong())
     }
-    val reply = Message.newHeader().put("base_due", baseDue).put("base_required", baseRequired)
+    val reply = Message.newHeader()
+    putCompaction(reply, baseDue)
     answer.foreach { case (key, value) => reply.put(key, value) }
-    Message(Message.Ok, reply.toString)
+    Message.reply(reply.toString)
   }
 
+  private def putCompaction(reply: ObjectNode, isDue: Boolean): Unit =
+    reply.putObject("compaction")
+      .put("kind", if (isDue || baseRequired) "full" else "none")
+      .put("required", baseRequired)
+
   private def locate(request: JsonNode): Message = {
-    val chain = states.rangeTo(request.path("version").asLong()).values.toSeq.filter(_.groups > 0)
+    val chain = states.rangeTo(request.path("version").asLong()).toSeq.filter(_._2.blocks > 0)
     val header = Message.newHeader()
-      .put("ckpt_id", states.get(request.path("version").asLong()).map(_.id).orNull)
+      .put("state_id", states.get(request.path("version").asLong()).map(_.id).orNull)
       .put("operator", Operators.Aggregation)
-      .put("base_due", baseDueOnLoad)
-      .put("base_required", baseRequired)
       .put("rows", states.get(request.path("version").asLong()).fold(0L)(_.rows) + rowsOff)
       .put("by_key_group", byKeyGroup)
+    putCompaction(header, baseDueOnLoad)
     val numbering = header.putArray("key_group_factors")
     factors.foreach(numbering.add(_))
     val segments = header.putArray("segments")
-    chain.foreach { state =>
+    chain.foreach { case (version, state) =>
       segments.addObject()
-        .put("kind", "delta")
+        .put("first_version", version)
+        .put("version", version)
+        .put("blocks", state.blocks)
+        .put("size", state.bytes.length)
         .putNull("path")
-        .put("count", state.groups)
-        .put("bytes", state.bytes.length)
         .set[JsonNode]("filters", Message.mapper.readTree(filters))
     }
-    val index = chain.flatMap(state => state.offsets +: Option.when(byKeyGroup)(state.keyGroups).toSeq)
-    Message(Message.Ok, header.toString, Array.concat(index: _*), Array.concat(chain.map(_.bytes): _*))
+    Message.reply(header.toString)
+      .copy(index = Array.concat(chain.map(_._2.index): _*), payload = Array.concat(chain.map(_._2.bytes): _*))
   }
 }
 
@@ -230,7 +240,26 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
     coordinator.heard.asScala.filter(_.kind == "locate").last.json.path("have").asText("").nonEmpty
   }
 
-  def notify(event: String, version: Long): Unit = provider.notified(Notification(job, event, version))
+  def notify(event: String, version: Long): Unit =
+    provider.notified(Notification(event, Some(version).filter(_ >= 0)))
+
+  /** Number of rows in the base of the last ack. */
+  def rowsOfLastBase: Long = {
+    val ack = coordinator.heard.asScala.filter(_.kind == "ack").last
+    val (delta, base) = (ack.json.path("delta"), ack.json.path("base").path("segment"))
+    val blocks = base.path("blocks").asInt()
+    val index = ByteBuffer.wrap(ack.index).order(ByteOrder.LITTLE_ENDIAN)
+    index.position(delta.path("blocks").asInt() * 12 + blocks * 4)
+    val offsets = Array.fill(blocks)(index.getLong())
+    val bytes =
+      if (base.has("path")) Files.readAllBytes(location.resolve("ckpt").resolve(base.path("path").asText()))
+      else ack.payload.takeRight(base.path("size").asInt())
+    val backend = new HashMapStateBackend(1 << 15)
+    backend.restore(base.path("version").asLong(), 0,
+      Seq(StateSegment(isBase = true, new ArrayByteSource("base", bytes), offsets)),
+      RestoreFilter.range(0, backend.maxParallelism - 1))
+    backend.rowCount
+  }
 
   /** The names of the state files. */
   def files: Seq[String] = {

@@ -154,7 +154,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
       h.asTask(batch = 3)
       h.open(3).commit()
       val base = h.coordinator.heard.asScala.filter(_.kind == "ack").last.json.path("base")
-      assert(base.path("version").asLong() == 2 && base.path("rows").asLong() == Rows)
+      assert(base.path("segment").path("version").asLong() == 2 && h.rowsOfLastBase == Rows)
     }
   }
 

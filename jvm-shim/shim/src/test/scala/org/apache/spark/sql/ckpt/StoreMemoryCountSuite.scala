@@ -102,7 +102,7 @@ class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfte
       for (loadsRest <- Seq(false, true)) {
         val other = restarted(h, loadsRest)
         check(other, s"a restore, with its rest: $loadsRest") {
-          other.notified(Notification(h.job, Notification.Ended, -1))
+          other.notified(Notification(Notification.Ended))
         }
         other.close()
       }

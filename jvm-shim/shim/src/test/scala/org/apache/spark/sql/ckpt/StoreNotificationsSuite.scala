@@ -108,7 +108,7 @@ class StoreNotificationsSuite extends AnyFunSuite {
 
   test("what is told to the executors that have registered reaches the stores of the job, and no others") {
     withStore { h =>
-      def ended(job: String) = Message(Message.Notify, s"""{"job":"$job","event":"$Ended","version":null}""")
+      def ended(job: String) = Message(Message.Notify, job, s"""{"event":"$Ended","version":null}""")
       h.commit(0, 1)
       eventually(timeout(5.minutes))(assert(h.heard("register") == 1))
       h.coordinator.executors.tell(ended(h.job))
@@ -116,7 +116,7 @@ class StoreNotificationsSuite extends AnyFunSuite {
       h.commit(1, 2)
       h.coordinator.executors.tell(ended("another"))
       assert(h.inMemory)
-      h.coordinator.executors.tell(Message(Message.Notify, s"""{"job":"${h.job}","event":"$Complete","version":9}"""))
+      h.coordinator.executors.tell(Message(Message.Notify, h.job, s"""{"event":"$Complete","version":9}"""))
       eventually(timeout(5.minutes))(assert(!h.inMemory))
       assert(h.read(2) == Set(1, 2))
     }

@@ -22,6 +22,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.sql.ckpt.client.CoordinatorClient
 import org.apache.spark.sql.ckpt.locate.{QueryJob, ReaderJob, StandaloneJob, StoreJob}
+import org.apache.spark.sql.ckpt.protocol.Message
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 import org.apache.spark.sql.internal.SQLConf
 
@@ -34,8 +35,10 @@ class StoreOwnerSuite extends AnyFunSuite {
     try body(harness) finally harness.close()
   }
 
-  private def last(h: StoreHarness, kind: String): JsonNode =
-    h.coordinator.heard.asScala.filter(_.kind == kind).last.json
+  private def lastMessage(h: StoreHarness, kind: String): Message =
+    h.coordinator.heard.asScala.filter(_.kind == kind).last
+
+  private def last(h: StoreHarness, kind: String): JsonNode = lastMessage(h, kind).json
 
   private def write(h: StoreHarness, provider: CheckpointStateStoreProvider, version: Long): Unit = {
     val store = provider.getStore(version)
@@ -48,10 +51,10 @@ class StoreOwnerSuite extends AnyFunSuite {
       h.coordinator.isActive = true
       h.asTaskOfPlainThread()
       val provider = h.newProvider(partition = 1)
-      assert(last(h, "query").path("job").asText() == h.job)
+      assert(lastMessage(h, "query").job == h.job)
       (0 to 1).foreach { version =>
         write(h, provider, version)
-        Seq("locate", "ack").foreach(kind => assert(last(h, kind).path("job").asText() == h.job, kind))
+        Seq("locate", "ack").foreach(kind => assert(lastMessage(h, kind).job == h.job, kind))
         Seq("locate", "ack").foreach(kind => assert(last(h, kind).path("batch_id").asLong(-1) == version, kind))
       }
       assert(h.heard("query") == 1)
@@ -105,7 +108,7 @@ class StoreOwnerSuite extends AnyFunSuite {
         val provider = h.newProvider(partition = format, conf = conf)
         write(h, provider, 0)
         provider.getStore(1, Some("asked")).abort()
-        assert(last(h, "locate").path("ckpt_id").asText(null) == sent)
+        assert(last(h, "locate").path("state_id").asText(null) == sent)
         assert(last(h, "locate").hasNonNull("have"))
         provider.close()
       }

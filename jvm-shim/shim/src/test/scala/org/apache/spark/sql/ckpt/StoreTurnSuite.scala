@@ -104,7 +104,7 @@ class StoreTurnSuite extends AnyFunSuite {
       val task = committing(h, h.provider, 1)
       def inMemory = other.metrics(None, forced = false).memoryUsedBytes > 0
       assert(inMemory)
-      val telling = new OtherTask(h, 8, 2)(LoadedStores.here.tell(Notification(h.job, Notification.Ended, -1)))
+      val telling = new OtherTask(h, 8, 2)(LoadedStores.here.tell(h.job, Notification(Notification.Ended)))
       assert(telling.result.isSuccess)
       assert(!inMemory && h.inMemory)
       h.coordinator.answerAcks()
@@ -130,7 +130,7 @@ class StoreTurnSuite extends AnyFunSuite {
       assert(store.get(h.row(1)) == null)
       h.asTask(batch = 0, stage = 8, taskAttemptId = 2)
       Seq(1, 2).foreach(n => store.put(h.row(n), h.row(n)))
-      h.coordinator.answer = Map("outcome" -> "duplicate", "ckpt_id" -> counted)
+      h.coordinator.answer = Map("outcome" -> "duplicate", "state_id" -> counted)
       store.commit()
       assert(store.getStateStoreCheckpointInfo().stateStoreCkptId.contains(counted))
       assert(h.holds(1) && h.read(1) == Set(1, 2))

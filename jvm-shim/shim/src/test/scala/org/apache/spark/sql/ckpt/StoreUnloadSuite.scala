@@ -22,7 +22,7 @@ import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.compaction.BaseSnapshots
 import org.apache.spark.sql.ckpt.files.StateFiles
-import org.apache.spark.sql.ckpt.protocol.BaseDemand
+import org.apache.spark.sql.ckpt.protocol.CompactionRequest
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** Spark unloads a store when its partition goes to another executor, be it with a copy of a task that still runs. */
@@ -99,7 +99,7 @@ class StoreUnloadSuite extends AnyFunSuite {
           end.await()
         })
         val first = new BaseSnapshots("a base before", stuck, () => -1L)
-        first.follow(BaseDemand(due = true, required = false), new HashMapStateBackend(1).snapshotBase())
+        first.follow(CompactionRequest.Base, new HashMapStateBackend(1).snapshotBase())
         assert(begun.await(5, TimeUnit.MINUTES))
         def used(): WeakReference[CheckpointStateStoreProvider] = {
           val provider = h.newProvider(partition = 1)

@@ -52,6 +52,7 @@ private[bridge] final class BridgeProcess(
   private val outbound = new LinkedBlockingQueue[Numbered]()
   private val lastLines = new util.ArrayDeque[String]()
   @volatile private var isClosing = false
+  @volatile private var hasOtherColumns = false
 
   private val process: Process =
     try new ProcessBuilder(command.asJava).start()
@@ -94,6 +95,9 @@ private[bridge] final class BridgeProcess(
     logReader.join(1000)
     lastLines.synchronized(lastLines.asScala.mkString("\n"))
   }
+
+  /** True if its stream is of another version of the protocol. */
+  def isOfOtherVersion: Boolean = hasOtherColumns
 
   def exitCode: Option[Int] =
     if (process.waitFor(2, TimeUnit.SECONDS)) Some(process.exitValue()) else None
@@ -167,6 +171,10 @@ private[bridge] final class BridgeProcess(
       val stream = new ArrowStreamReader(process.getInputStream, allocator)
       closing(stream.close(false)) {
         val root = stream.getVectorSchemaRoot
+        if (namesOf(root.getSchema) != namesOf(MessageSchema)) {
+          hasOtherColumns = true
+          throw new IOException(s"the stream has the columns ${namesOf(root.getSchema)}")
+        }
         while (stream.loadNextBatch()) {
           silence.heard()
           rows(root).foreach(onMessage(this, _))
@@ -217,7 +225,7 @@ private[bridge] object BridgeProcess {
   /** The process cuts its own lines to a quarter of this (`MAX_LINE` in `spark_ckpt/bridge/log.py`). */
   private val MaxLine = 64 << 10
   private val MaxBatchBytes = 64L << 20
-  private val Stop = Numbered(Long.MinValue, Message("stop", "{}"))
+  private val Stop = Numbered(Long.MinValue, Message("stop", "", "{}"))
 
   /** Runs an action, and then another, whatever the first one throws. */
   private def closing[A](last: => Unit)(action: => A): A = Utils.tryWithSafeFinally(action)(last)
@@ -228,9 +236,12 @@ private[bridge] object BridgeProcess {
   val MessageSchema: Schema = new Schema(util.List.of(
     field("id", new ArrowType.Int(64, true)),
     field("kind", ArrowType.Utf8.INSTANCE),
+    field("job", ArrowType.Utf8.INSTANCE),
     field("header", ArrowType.Utf8.INSTANCE),
     field("index", ArrowType.Binary.INSTANCE),
     field("payload", ArrowType.Binary.INSTANCE)))
+
+  private def namesOf(schema: Schema): Seq[String] = schema.getFields.asScala.toSeq.map(_.getName)
 
   private def size(n: Numbered): Long =
     n.message.header.length.toLong + n.message.index.length + n.message.payload.length
@@ -240,6 +251,7 @@ private[bridge] object BridgeProcess {
     root.allocateNew()
     val id = root.getVector("id").asInstanceOf[BigIntVector]
     val kind = root.getVector("kind").asInstanceOf[VarCharVector]
+    val job = root.getVector("job").asInstanceOf[VarCharVector]
     val header = root.getVector("header").asInstanceOf[VarCharVector]
     val index = root.getVector("index").asInstanceOf[VarBinaryVector]
     val payload = root.getVector("payload").asInstanceOf[VarBinaryVector]
@@ -248,6 +260,7 @@ private[bridge] object BridgeProcess {
       val n = batch.get(i)
       id.setSafe(i, n.id)
       kind.setSafe(i, n.message.kind.getBytes(UTF_8))
+      job.setSafe(i, n.message.job.getBytes(UTF_8))
       header.setSafe(i, n.message.header.getBytes(UTF_8))
       index.setSafe(i, n.message.index)
       payload.setSafe(i, n.message.payload)
@@ -259,12 +272,13 @@ private[bridge] object BridgeProcess {
   private def rows(root: VectorSchemaRoot): Seq[Numbered] = {
     val id = root.getVector("id").asInstanceOf[BigIntVector]
     val kind = root.getVector("kind").asInstanceOf[VarCharVector]
+    val job = root.getVector("job").asInstanceOf[VarCharVector]
     val header = root.getVector("header").asInstanceOf[VarCharVector]
     val index = root.getVector("index").asInstanceOf[VarBinaryVector]
     val payload = root.getVector("payload").asInstanceOf[VarBinaryVector]
     (0 until root.getRowCount).map { i =>
-      Numbered(id.get(i), Message(new String(kind.get(i), UTF_8), new String(header.get(i), UTF_8),
-        index.get(i), payload.get(i)))
+      Numbered(id.get(i), Message(new String(kind.get(i), UTF_8), new String(job.get(i), UTF_8),
+        new String(header.get(i), UTF_8), index.get(i), payload.get(i)))
     }
   }
 }

@@ -16,9 +16,10 @@ import scala.collection.mutable
 import scala.concurrent.{Await, Future, Promise, TimeoutException}
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
+import scala.util.Try
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.common.{BridgeFailure, OwnThreads}
+import org.apache.spark.sql.ckpt.common.{BridgeFailure, CheckpointFailure, OwnThreads}
 import org.apache.spark.sql.ckpt.protocol.{Ack, AckReply, EndOffsets, Message, RequestSubject, Start}
 
 /**
@@ -80,7 +81,7 @@ private[ckpt] final class PythonBridge(
 
   override def openRequests: Int = waiting.size
 
-  /** Sends a request. The future holds the reply (`ok` or `error`) or fails with [[BridgeFailure]]. */
+  /** Sends a request. The future holds the reply (`ok` or `error`) or fails with a [[CheckpointFailure]]. */
   def send(message: Message): Future[Message] = {
     val promise = Promise[Message]()
     lock.synchronized {
@@ -166,9 +167,10 @@ private[ckpt] final class PythonBridge(
     next.foreach(process.send)
     unanswered.remove(reply.id).foreach { request =>
       if (request.message.kind == Ack.Kind) {
-        val answer = AckReply.of(reply.message)
-        if (reply.message.isError || !answer.counts) replayLog.failed(request)
-        else if (answer.isComplete) replayLog.completed(request.message.job)
+        // The task that asked fails with a malformed reply.
+        val answer = Option.when(!reply.message.isError)(reply.message).flatMap(r => Try(AckReply.fieldsOf(r)).toOption)
+        if (!answer.exists(_.counts)) replayLog.failed(request)
+        else if (answer.exists(_.completed.isDefined)) replayLog.completed(request.message.job)
       } else if (request.message.kind == EndOffsets.Kind && !reply.message.isError) {
         replayLog.completed(request.message.job)
       }
@@ -212,7 +214,7 @@ private[ckpt] final class PythonBridge(
         abandonFiles()
         afterDeath(watched, s": killed by the driver, because it had given no sign of life for $seconds s")
       } else {
-        if (watched.silence.nanos > 0) watched.send(Numbered(PingId, Message("ping", "{}")))
+        if (watched.silence.nanos > 0) watched.send(Numbered(PingId, Message("ping", "", "{}")))
         Nil
       }
     }.foreach(_())
@@ -235,6 +237,7 @@ private[ckpt] final class PythonBridge(
     val death = inFlight.died()
     if (!death.hadStarted) failedStarts += 1
     if (NoPackage.findFirstIn(words).isDefined) fail(_ => true, noPackage(words))
+    else if (ended.isOfOtherVersion || OtherColumns.findFirstIn(words).isDefined) fail(_ => true, otherVersion(words))
     else if (failedStarts > MaxCrashes) {
       val deaths = failedStarts
       failedStarts = 0
@@ -274,7 +277,7 @@ private[ckpt] final class PythonBridge(
     }
 
   /** Actions that fail requests. Called with the lock held; the actions run without it. */
-  private def fail(which: Numbered => Boolean, failure: BridgeFailure): Seq[() => Unit] = {
+  private def fail(which: Numbered => Boolean, failure: CheckpointFailure): Seq[() => Unit] = {
     val failed = unanswered.values.filter(which).map(_.id).toSeq
     unanswered --= failed
     failed.flatMap(id => Option(waiting.remove(id))).map(promise => () => { promise.tryFailure(failure); () })
@@ -286,6 +289,10 @@ private[ckpt] final class PythonBridge(
     s"the Python at '$python' has no package spark_ckpt: install it there (pip install spark-ckpt) or set " +
       s"spark.sql.streaming.stateStore.ckpt.python to a Python that has it. Its error: " +
       words.linesIterator.toSeq.last)
+
+  private def otherVersion(words: String) = new CheckpointFailure("ProtocolError",
+    s"the jar speaks version $ProtocolVersion of the protocol, and the package spark_ckpt of the Python at '$python' " +
+      s"another one: install both from the same release. The last lines of its log:\n$words")
 }
 
 private[ckpt] object PythonBridge {
@@ -301,7 +308,7 @@ private[ckpt] object PythonBridge {
         throw new BridgeFailure(s"the Python side process has not answered within $patience")
     }
 
-  val ProtocolVersion = 4
+  val ProtocolVersion = 5
   val MaxCrashes = 5
   private val EndTimeout = 4.seconds
   private val StartId = -1L
@@ -317,4 +324,6 @@ private[ckpt] object PythonBridge {
   /** Python's error for a missing package. */
   private val NoPackage = "No module named '?spark_ckpt".r
 
+  /** Python's error for a stream with the columns of another version of the protocol. */
+  private val OtherColumns = "the stream has the columns |speaks an earlier version of the protocol".r
 }

@@ -39,7 +39,7 @@ private[ckpt] final class CoordinatorClient(withoutApplication: () => Coordinato
     val timeout = new RpcTimeout(patience, Settings.BridgeTimeout)
     val reply =
       if (SparkEnv.get == null) timeout.awaitResult(withoutApplication().handle(request))
-      else Message.fromTuple(endpoint().askSync[(String, String, Array[Byte], Array[Byte])](request.toTuple, timeout))
+      else Message.fromTuple(endpoint().askSync[Message.Tuple](request.toTuple, timeout))
     if (reply.kind == Message.AskAgain.kind) ask(request, patience) else reply.orThrow()
   }
 

@@ -38,9 +38,9 @@ private[ckpt] final class LoadedStores {
       .add(store)
   }
 
-  /** Forwards a notification to the stores of its job. */
-  def tell(notification: Notification): Unit =
-    of(notification.job).foreach(store => OwnThreads.guard(s"the notification of $store")(store.notified(notification)))
+  /** Forwards a notification to the stores of a job. */
+  def tell(job: String, notification: Notification): Unit =
+    of(job).foreach(store => OwnThreads.guard(s"the notification of $store")(store.notified(notification)))
 
   /** A copy: stores are notified without this lock. */
   private def of(job: String): Seq[NotifiedStore] = synchronized(byJob.get(job).toSeq.flatMap(_.asScala.toSeq))

@@ -19,9 +19,9 @@ private[ckpt] final class NotificationEndpoint(override val rpcEnv: RpcEnv, stor
     extends IsolatedThreadSafeRpcEndpoint {
 
   override def receive: PartialFunction[Any, Unit] = {
-    case (Message.Notify, header: String, index: Array[Byte], payload: Array[Byte]) =>
+    case (Message.Notify, job: String, header: String, _: Array[Byte], _: Array[Byte]) =>
       OwnThreads.guard("the handling of a notification") {
-        stores.tell(Notification.of(Message(Message.Notify, header, index, payload)))
+        stores.tell(job, Notification.of(Message(Message.Notify, job, header)))
       }
   }
 }

@@ -10,8 +10,6 @@
  */
 package org.apache.spark.sql.ckpt.common
 
-import com.fasterxml.jackson.databind.JsonNode
-
 /**
  * Base of all checkpoint errors. The message names the cause and the remedy.
  *
@@ -39,7 +37,4 @@ private[ckpt] object CheckpointFailure {
   /** A failure and its causes, the root last. A chain may be circular, so it ends after twenty. */
   def causesOf(failure: Throwable): Iterator[Throwable] =
     Iterator.iterate(failure)(_.getCause).takeWhile(_ != null).take(20)
-
-  def of(header: JsonNode): CheckpointFailure =
-    new CheckpointFailure(header.path("error").asText("Error"), header.path("message").asText("no reason was given"))
 }

@@ -22,19 +22,8 @@ import io.github.sparkckpt.engine.segment.{BlockCodec, StateTooLargeException}
 import org.apache.spark.{TaskContext, TaskKilledException}
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, OwnThreads}
-import org.apache.spark.sql.ckpt.files.{ShippedSegment, StateFiles}
-import org.apache.spark.sql.ckpt.protocol.{BaseDemand, MergeDemand, VersionSpan}
-
-/** A written segment that waits for the next ack. */
-private[ckpt] sealed trait ReadySegment {
-  def segment: ShippedSegment
-}
-
-private[ckpt] final case class ReadyBase(version: Long, stateId: String, rows: Long, segment: ShippedSegment)
-    extends ReadySegment
-
-/** Deltas that were merged into one. */
-private[ckpt] final case class ReadyMerge(demand: MergeDemand, segment: ShippedSegment) extends ReadySegment
+import org.apache.spark.sql.ckpt.files.{NewSegments, StateFiles}
+import org.apache.spark.sql.ckpt.protocol._
 
 /**
  * Base snapshots and merged deltas of one store, written in the background while batches continue. At most one base is
@@ -190,7 +179,7 @@ private[ckpt] class BaseSnapshots(
       snapshot.prepare()
       pass()
       begin()
-      ReadyBase(version, snapshot.stateId, snapshot.rows, write(snapshot, pass))
+      ReadyBase(write(snapshot, pass), snapshot.stateId)
     }
 
     /** Takes the snapshot, which has the changes of all merges so far. */
@@ -210,13 +199,13 @@ private[ckpt] class BaseSnapshots(
     override protected def close(): Unit = snapshot.close()
   }
 
-  private final class WritingMerge(demand: MergeDemand) extends Writing(laneOf(demand)) {
+  private final class WritingMerge(request: CompactionRequest) extends Writing(laneOf(request)) {
     override def isBase: Boolean = false
 
-    override val span: VersionSpan = VersionSpan(demand.firstVersion, demand.version)
+    override val span: VersionSpan = VersionSpan(request.firstVersion, request.version)
 
     override protected def written(pass: () => Unit): ReadySegment =
-      ReadyMerge(demand, merges.write(store, demand, pass))
+      ReadyMerge(merges.write(store, request, pass), request.digest)
 
     override protected def close(): Unit = ()
   }
@@ -245,21 +234,19 @@ private[ckpt] class BaseSnapshots(
   def clearFailure(): Unit = failure = None
 
   /**
-   * Follows the coordinator's demand. A base is started unless one is in progress, and replaces all merges once its
+   * Follows the coordinator's request. A base is started unless one is in progress, and replaces all merges once its
    * writing begins. A merge is started if it is above everything in progress.
    *
    * @param snapshot of the folded version; evaluated only to be written
    */
-  def follow(demand: BaseDemand, snapshot: => BaseSnapshot): Unit = {
-    required = demand.required
-    if (demand.due) {
+  def follow(request: CompactionRequest, snapshot: => BaseSnapshot): Unit = {
+    required = request.required
+    if (request.isFull) {
       if (!steps.exists(_.isBase)) {
         try start(new WritingBase(snapshot), _ => true) catch { case NonFatal(e) => failed(e) }
       }
-    } else {
-      demand.merge.foreach { merge =>
-        start(new WritingMerge(merge), _.forall(_.span.version < merge.firstVersion))
-      }
+    } else if (request.isMerge) {
+      start(new WritingMerge(request), _.forall(_.span.version < request.firstVersion))
     }
   }
 
@@ -364,9 +351,9 @@ private[ckpt] class BaseSnapshots(
    *
    * @param pass called between blocks; lets other threads work
    */
-  protected def write(snapshot: BaseSnapshot, pass: () => Unit): ShippedSegment =
-    if (snapshot.rawBytes <= inlineLimit()) ShippedSegment.inline(snapshot.toBytes())
-    else ShippedSegment.inFile(files, "base")(out => snapshot.write(new PassingStream(out, pass)))
+  protected def write(snapshot: BaseSnapshot, pass: () => Unit): SegmentRef =
+    if (snapshot.rawBytes <= inlineLimit()) NewSegments.inline(0, snapshot.version, snapshot.toBytes())
+    else NewSegments.inFile(files, "base", 0, snapshot.version)(out => snapshot.write(new PassingStream(out, pass)))
 }
 
 private[ckpt] object BaseSnapshots {
@@ -391,8 +378,8 @@ private[ckpt] object BaseSnapshots {
   /** Time between two looks whether a waiting task was killed. */
   private final val LookMillis = 100L
 
-  private def laneOf(demand: MergeDemand): ExecutorService =
-    if (demand.deltas.map(_.bytes).sum < HeavyBytes) lightLane else heavyLane
+  private def laneOf(request: CompactionRequest): ExecutorService =
+    if (request.inputs.map(_.size).sum < HeavyBytes) lightLane else heavyLane
 
   /** What a lane has of a segment that waits: nothing once it was dropped, since that would keep a state alive. */
   private final class Waiting(begin: () => Unit) extends Runnable {

@@ -14,11 +14,11 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import io.github.sparkckpt.engine.compaction.{MergeInput, NoLongerNeededException, SegmentMerger}
-import io.github.sparkckpt.engine.segment.{ArrayByteSource, BlockCodec, ByteSource, SegmentInfo, StateSegment}
+import io.github.sparkckpt.engine.segment.{BlockCodec, ByteSource, SegmentInfo, StateSegment}
 
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
-import org.apache.spark.sql.ckpt.files.{ShippedSegment, StateFiles}
-import org.apache.spark.sql.ckpt.protocol.{DeltaToMerge, MergeDemand}
+import org.apache.spark.sql.ckpt.files.{NewSegments, StateFiles}
+import org.apache.spark.sql.ckpt.protocol.{CompactionRequest, SegmentRef}
 
 /**
  * Merges of one store's deltas. It reads them from local copies if there are some, else from their files.
@@ -38,25 +38,25 @@ private[ckpt] final class DeltaMerges(
    * @throws CheckpointFailure       if it cannot be written; the deltas stay as they are
    * @throws NoLongerNeededException if it is stopped
    */
-  def write(store: String, demand: MergeDemand, pass: () => Unit): ShippedSegment = {
+  def write(store: String, request: CompactionRequest, pass: () => Unit): SegmentRef = {
     val opened = mutable.ArrayBuffer.empty[ByteSource]
     try {
-      val inputs = demand.deltas.map { delta =>
+      val inputs = request.inputs.map { delta =>
         val source = open(delta)
         opened += source
         MergeInput(delta.keyGroups, StateSegment(isBase = false, source, offsetsIn(source, delta)))
       }
       val merger = new SegmentMerger(codec)
-      val bytes = demand.deltas.map(_.bytes).sum
+      val bytes = request.inputs.map(_.size).sum
       if (bytes <= inlineLimit()) {
-        val merged = merger.mergeToBytes(inputs, demand.version, bytes, pass)
-        recent.add(demand.firstVersion, demand.version, merged.bytes.length)(_.write(merged.bytes))
-        ShippedSegment.inline(merged)
+        val merged = merger.mergeToBytes(inputs, request.version, bytes, pass)
+        recent.add(request.firstVersion, request.version, merged.bytes.length)(_.write(merged.bytes))
+        NewSegments.inline(request.firstVersion, request.version, merged)
       } else {
-        ShippedSegment.inFile(files, "deltas") { out =>
+        NewSegments.inFile(files, "deltas", request.firstVersion, request.version) { out =>
           var info: SegmentInfo = null
-          recent.tee(demand.firstVersion, demand.version, bytes, out)(to =>
-            info = merger.merge(inputs, demand.version, to, pass))
+          recent.tee(request.firstVersion, request.version, bytes, out)(to =>
+            info = merger.merge(inputs, request.version, to, pass))
           info
         }
       }
@@ -64,21 +64,18 @@ private[ckpt] final class DeltaMerges(
       case e: NoLongerNeededException => throw e
       case NonFatal(e) =>
         throw new CheckpointFailure("DeltaMergeError",
-          s"$store: the deltas of versions ${demand.firstVersion} to ${demand.version} were not merged: $e. The " +
+          s"$store: the deltas of versions ${request.firstVersion} to ${request.version} were not merged: $e. The " +
             "state is complete without; the coordinator will ask again", e)
     } finally {
       opened.foreach(source => try source.close() catch { case NonFatal(_) => () })
     }
   }
 
-  private def open(delta: DeltaToMerge): ByteSource =
-    recent.open(delta.firstVersion, delta.version, delta.bytes).getOrElse(delta.file match {
-      case Some(file) => files.source(file)
-      case None => new ArrayByteSource("state inside _metadata", delta.inline)
-    })
+  private def open(delta: SegmentRef): ByteSource =
+    recent.open(delta.firstVersion, delta.version, delta.size).getOrElse(files.source(delta))
 
   /** Starts of the blocks in a source: a local copy has the delta alone. */
-  private def offsetsIn(source: ByteSource, delta: DeltaToMerge): Array[Long] = source match {
+  private def offsetsIn(source: ByteSource, delta: SegmentRef): Array[Long] = source match {
     case _: LocalCopy => delta.offsets.map(_ - delta.offsets.min)
     case _ => delta.offsets
   }

@@ -22,6 +22,7 @@ import io.github.sparkckpt.engine.segment.ByteSource
 import org.apache.spark.SparkEnv
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.files.LocalByteSource
+import org.apache.spark.sql.ckpt.protocol.{ReadyBase, ReadyMerge, ReadySegment}
 import org.apache.spark.util.Utils
 
 /**
@@ -95,10 +96,10 @@ private[ckpt] class RecentDeltas(isRemote: => Boolean, directory: => File = Rece
 
   /** Drops the copies of deltas that a base of this version, or merged deltas, have replaced. */
   def replaced(ready: ReadySegment): Unit = ready match {
-    case ReadyBase(version, _, _, _) => dropIf { case (_, last) => last <= version }
-    case ReadyMerge(demand, _) => dropIf { case (first, last) =>
-      first >= demand.firstVersion && last <= demand.version &&
-        !(first == demand.firstVersion && last == demand.version)
+    case base: ReadyBase => dropIf { case (_, last) => last <= base.version }
+    case ReadyMerge(merged, _) => dropIf { case (first, last) =>
+      first >= merged.firstVersion && last <= merged.version &&
+        !(first == merged.firstVersion && last == merged.version)
     }
   }
 

@@ -25,14 +25,14 @@ private[ckpt] final class CheckpointEndpoint(override val rpcEnv: RpcEnv, reques
   override def receive: PartialFunction[Any, Unit] = {
     case (Coordinator.Register, executorId: String, endpoint: RpcEndpointRef) =>
       OwnThreads.guard("the registration of an executor")(requests.executors.add(executorId, endpoint))
-    case (kind: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
-      OwnThreads.guard(s"the message $kind")(requests.tell(Message(kind, header, index, payload)))
+    case (kind: String, job: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
+      OwnThreads.guard(s"the message $kind")(requests.tell(Message(kind, job, header, index, payload)))
   }
 
   override def receiveAndReply(context: RpcCallContext): PartialFunction[Any, Unit] = {
-    case (kind: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
+    case (kind: String, job: String, header: String, index: Array[Byte], payload: Array[Byte]) =>
       // Without an answer the task would wait for its timeout.
-      try requests.handle(Message(kind, header, index, payload)).foreach(reply => context.reply(reply.toTuple))
+      try requests.handle(Message(kind, job, header, index, payload)).foreach(reply => context.reply(reply.toTuple))
       catch {
         case e: Throwable =>
           OwnThreads.failed(s"the request $kind", e)

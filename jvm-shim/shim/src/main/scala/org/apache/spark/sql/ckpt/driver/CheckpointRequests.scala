@@ -48,7 +48,7 @@ private[ckpt] final class CheckpointRequests(
     @volatile var batchId: Long = -1
     @volatile var triggered: Future[Message] = _
     @volatile var execution: Option[StreamExecution] = None
-    @volatile var current: Message = LocateReply.current(ShippingLimits.Unknown)
+    @volatile var current: Message = LocateReply.current(limits = None)
   }
 
   private val jobs = new ConcurrentHashMap[String, Job]()
@@ -69,32 +69,28 @@ private[ckpt] final class CheckpointRequests(
       metrics.foreach(_.reported(report))
       post(report)
     } else {
-      val told = Notification.of(notification)
-      if (told.event == Notification.GoingBack) open.askAgain(told.job)
+      if (Notification.of(notification).event == Notification.GoingBack) open.askAgain(notification.job)
       else executors.tell(notification)
     }
 
   private def answer(request: Message): Future[Message] = synchronized {
-    val header = request.json
-    val store = StoreHeader.of(header)
-    val id = store.job
-    val job = jobs.getOrDefault(id, new Job(id))
     request.kind match {
-      case Locate.Kind if job.known.isCurrent(Locate.of(header)) =>
-        Future.successful(job.current)
       case Locate.Kind =>
-        triggerFirst(job, store, header).flatMap(_ => bridge.send(request))
+        val (job, asked) = (jobOf(request), StoreRequest.of(request))
+        if (job.known.isCurrent(asked)) Future.successful(job.current)
+        else triggerFirst(job, asked).flatMap(_ => bridge.send(request))
       case Ack.Kind =>
-        jobOfStage.put(Ack.stageId(header), job.id)
-        triggerFirst(job, store, header)
-          .flatMap(_ => bridge.send(request))
-          .map(noteAck(job, store, Ack.stateId(header), _))
+        val (job, ack) = (jobOf(request), StoreRequest.of(request))
+        ack.task.foreach(task => jobOfStage.put(task.stageId, job.id))
+        triggerFirst(job, ack).flatMap(_ => bridge.send(request)).map(noteAck(job, ack, _))
       case Query.Kind =>
-        Future.successful(QueryReply(runs.active(id).isDefined).toMessage)
+        Future.successful(QueryReply(runs.active(request.job).isDefined).toMessage)
       case _ =>
         bridge.send(request)
     }
   }
+
+  private def jobOf(request: Message): Job = jobs.getOrDefault(request.job, new Job(request.job))
 
   /**
    * Completes the checkpoint of a batch in real-time mode; it is durable on return.
@@ -103,17 +99,17 @@ private[ckpt] final class CheckpointRequests(
    * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if the checkpoint is not complete
    */
   def endOffsets(runId: String, batchId: Long, offsetLog: String, patience: FiniteDuration): Unit = {
-    val reply = PythonBridge.await(bridge.send(EndOffsets(runId, batchId, offsetLog).toMessage), patience)
+    val reply = PythonBridge.await(bridge.send(EndOffsets(runId, batchId, batchId + 1, offsetLog).toMessage), patience)
     val version = EndOffsetsReply.of(reply).completedVersion
     Option(jobs.get(runId)).foreach(_.known.complete(version))
   }
 
   /** Sends the batch's trigger message once; after a failure, again with the next message. */
-  private def triggerFirst(job: Job, store: StoreHeader, header: JsonNode): Future[Unit] = {
-    val batchId = store.batchId
+  private def triggerFirst(job: Job, request: StoreRequest): Future[Unit] = {
+    val batchId = request.batchId
     val failedBefore = job.triggered != null && job.triggered.value.exists(_.fold(_ => true, _.isError))
     if (batchId > job.batchId || failedBefore) {
-      triggerOf(job, header, batchId) match {
+      triggerOf(job, request) match {
         case Some(trigger) =>
           if (jobs.put(job.id, job) == null) began(job)
           job.batchId = batchId
@@ -129,22 +125,22 @@ private[ckpt] final class CheckpointRequests(
 
   /** Tasks with their state in memory do not ask the side process, but must keep to the same limits. */
   private def noteTrigger(job: Job, reply: Message): Message = {
-    if (!reply.isError) job.current = LocateReply.current(TriggerReply.of(reply).limits)
+    if (!reply.isError) job.current = LocateReply.current(Some(TriggerReply.of(reply).limits))
     reply
   }
 
-  private def triggerOf(job: Job, header: JsonNode, batchId: Long): Option[Message] =
-    Trigger.within(header).orElse {
+  private def triggerOf(job: Job, request: StoreRequest): Option[Message] =
+    Trigger.within(job.id, request).orElse {
       val execution = runs.active(job.id).getOrElse(throw RunningBatch.noSuchQuery(job.id))
       job.execution = Some(execution)
-      RunningBatch.trigger(execution, batchId).map(_.toMessage)
+      RunningBatch.trigger(execution, request.batchId).map(_.toMessage)
     }
 
-  private def noteAck(job: Job, store: StoreHeader, stateId: String, reply: Message): Message = {
+  private def noteAck(job: Job, ack: StoreRequest, reply: Message): Message = {
     if (!reply.isError) {
-      val answer = AckReply.of(reply)
-      if (answer.isSuccess) job.known.acknowledged(store.version, StoreKey.of(store), stateId)
-      if (answer.isComplete) job.known.complete(answer.completedVersion)
+      val answer = AckReply.fieldsOf(reply)
+      if (answer.isSuccess) ack.stateId.foreach(job.known.acknowledged(ack.version, ack.subtask, _))
+      if (answer.completed.isDefined) answer.completedVersion.foreach(job.known.complete)
     }
     reply
   }
@@ -166,7 +162,7 @@ private[ckpt] final class CheckpointRequests(
     Option(jobs.remove(runId)).foreach { job =>
       metrics.foreach(_.ended(runId, exception))
       close(runId, QueryStatus.of(exception.isDefined, job.execution)).onComplete(_ => metrics.foreach(_.closed(runId)))
-      executors.tell(Notification(runId, Notification.Ended, -1).toMessage)
+      executors.tell(Notification(Notification.Ended).toMessage(runId))
     }
   }
 

@@ -13,16 +13,7 @@ package org.apache.spark.sql.ckpt.driver
 import scala.collection.mutable
 
 import org.apache.spark.sql.ckpt.common.StateIds
-import org.apache.spark.sql.ckpt.protocol.{Locate, StoreHeader}
-
-/** A store of a subtask of one job. */
-private[driver] final case class StoreKey(operatorId: Long, store: String, partition: Int)
-
-private[driver] object StoreKey {
-
-  /** The store that sent a request. */
-  def of(header: StoreHeader): StoreKey = StoreKey(header.operatorId, header.store, header.partition)
-}
+import org.apache.spark.sql.ckpt.protocol.{StoreRequest, SubtaskKey}
 
 /**
  * State ids of all stores of a job at the newest completed version. It caches decisions of the coordinator, so a store
@@ -30,11 +21,11 @@ private[driver] object StoreKey {
  */
 private[driver] final class KnownStates {
   private var completedVersion = -1L
-  private var completed = Map.empty[StoreKey, String]
+  private var completed = Map.empty[SubtaskKey, String]
   private var pendingVersion = -1L
-  private val pending = mutable.HashMap.empty[StoreKey, String]
+  private val pending = mutable.HashMap.empty[SubtaskKey, String]
 
-  def acknowledged(version: Long, key: StoreKey, stateId: String): Unit = synchronized {
+  def acknowledged(version: Long, key: SubtaskKey, stateId: String): Unit = synchronized {
     if (version != pendingVersion) {
       pending.clear()
       pendingVersion = version
@@ -53,12 +44,12 @@ private[driver] final class KnownStates {
    * True if a store has the version's state in memory. False if Spark requests another state id, which the side process
    * refuses.
    */
-  def isCurrent(locate: Locate): Boolean = locate.have.exists { stateId =>
+  def isCurrent(locate: StoreRequest): Boolean = locate.have.exists { stateId =>
     stateId.nonEmpty && locate.stateId.forall(StateIds.areEqual(_, stateId)) &&
-      isKnown(locate.store.version, StoreKey.of(locate.store), stateId)
+      isKnown(locate.version, locate.subtask, stateId)
   }
 
-  private def isKnown(version: Long, key: StoreKey, stateId: String): Boolean = synchronized {
+  private def isKnown(version: Long, key: SubtaskKey, stateId: String): Boolean = synchronized {
     version == completedVersion && completed.get(key).contains(stateId)
   }
 }

@@ -33,7 +33,7 @@ private[driver] final class OpenRequests {
    *             while the earlier attempt's waits, because that one may be lost
    */
   def ask(request: Message)(send: => Future[Message])(implicit context: ExecutionContext): Future[Message] = {
-    val key = (request.kind, request.header)
+    val key = Key(request.job, request.kind, request.header)
     val promise = Promise[Message]()
     val isNew = synchronized {
       open.get(key) match {
@@ -54,7 +54,7 @@ private[driver] final class OpenRequests {
   /** Makes the tasks of a job ask again, with fresh timeouts. */
   def askAgain(job: String): Unit = {
     val waiting = synchronized {
-      open.toSeq.collect { case (key, Open(waiting, None)) if jobOf(key) == job =>
+      open.toSeq.collect { case (key, Open(waiting, None)) if key.job == job =>
         open(key) = Open(Nil, None)
         waiting
       }.flatten
@@ -64,7 +64,7 @@ private[driver] final class OpenRequests {
 
   /** A job has ended: drops replies that no task has fetched. */
   def forget(job: String): Unit = synchronized {
-    open.filterInPlace((key, request) => request.reply.isEmpty || jobOf(key) != job)
+    open.filterInPlace((key, request) => request.reply.isEmpty || key.job != job)
   }
 
   /** Number of requests in progress. */
@@ -82,9 +82,7 @@ private[driver] final class OpenRequests {
 }
 
 private[driver] object OpenRequests {
-  private type Key = (String, String)
+  private final case class Key(job: String, kind: String, header: String)
 
   private final case class Open(waiting: List[Promise[Message]], reply: Option[Try[Message]])
-
-  private def jobOf(key: Key): String = Message(key._1, key._2).job
 }

@@ -60,7 +60,7 @@ private[driver] object RunningBatch {
         plan.sparkSession.sessionState.conf.stateStoreCheckpointFormatVersion,
         plan.sparkSession.version,
         operators(plan),
-        offsets.map(OffsetLogs.sources(_).map { case (name, offset) => SourceOffset(name, offset) }),
+        offsets.toSeq.flatMap(OffsetLogs.sources(_)).map { case (name, offset) => SourceOffset(name, offset) },
         offsets.map(textOf(execution.offsetLog, _)),
         settings.filter(_._1.startsWith(Settings.Prefix)),
         FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()),

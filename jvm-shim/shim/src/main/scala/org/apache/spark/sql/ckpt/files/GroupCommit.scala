@@ -20,7 +20,7 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.protocol.{Message, SharedFileLimits}
+import org.apache.spark.sql.ckpt.protocol.{SegmentRef, SharedFileLimits}
 
 /** Tasks that may share a file: those of one attempt of a stage. */
 private[ckpt] final case class StageAttempt(directory: Path, stageId: Int, attempt: Int)
@@ -74,24 +74,32 @@ private[ckpt] final class GroupCommit extends Logging {
   /**
    * Writes a delta. Blocks until it is in a file.
    *
-   * @param size approximate bytes
+   * @param version version that it leads to
+   * @param size    approximate bytes
    */
-  def write(files: StateFiles, context: TaskContext, size: Long, limits: SharedFileLimits)(
-      body: OutputStream => SegmentInfo): ShippedSegment =
-    if (context == null || size >= limits.maxBytes || !files.isRemote) ShippedSegment.inFile(files, "delta")(body)
-    else write(files, GroupCommit.stageOf(files.directory, context), context.taskAttemptId(), size, limits)(body)
+  def write(files: StateFiles, context: TaskContext, version: Long, size: Long, limits: SharedFileLimits)(
+      body: OutputStream => SegmentInfo): SegmentRef =
+    if (context == null || size >= limits.maxBytes || !files.isRemote) alone(files, version)(body)
+    else {
+      val stage = GroupCommit.stageOf(files.directory, context)
+      write(files, stage, context.taskAttemptId(), version, size, limits)(body)
+    }
 
   /** As above, for a task known only by its stage and id. */
-  def write(files: StateFiles, stage: StageAttempt, task: Long, size: Long, limits: SharedFileLimits)(
-      body: OutputStream => SegmentInfo): ShippedSegment = {
+  def write(
+      files: StateFiles, stage: StageAttempt, task: Long, version: Long, size: Long, limits: SharedFileLimits)(
+      body: OutputStream => SegmentInfo): SegmentRef = {
     val part = new Part(body)
     val (group, leads) = join(stage, task, part, size, limits.maxBytes)
     if (leads) lead(files, stage, group, limits.maxWaitMillis) else follow(group)
     group.name match {
-      case Some(name) => segment(name, group, part)
-      case None => ShippedSegment.inFile(files, "delta")(body)
+      case Some(name) => segment(name, version, group, part)
+      case None => alone(files, version)(body)
     }
   }
+
+  private def alone(files: StateFiles, version: Long)(body: OutputStream => SegmentInfo): SegmentRef =
+    NewSegments.inFile(files, "delta", version, version)(body)
 
   private def join(
       stage: StageAttempt, task: Long, part: Part, size: Long, maxBytes: Long): (Group, Boolean) = synchronized {
@@ -143,12 +151,9 @@ private[ckpt] final class GroupCommit extends Logging {
     if (group.name.isEmpty) logWarning("another task failed to write the shared file; this task writes its own")
   }
 
-  private def segment(name: String, group: Group, part: Part): ShippedSegment = {
-    val share = Option.when(group.parts.size > 1) {
-      val before = group.parts.iterator.takeWhile(_ ne part).map(_.info.bytes).sum
-      FileShare(before, group.parts.iterator.map(_.info.bytes).sum)
-    }
-    ShippedSegment(part.info, Some(name), Message.NoBytes, share)
+  private def segment(name: String, version: Long, group: Group, part: Part): SegmentRef = {
+    val before = group.parts.iterator.takeWhile(_ ne part).map(_.info.bytes).sum
+    NewSegments.inFile(name, before, group.parts.iterator.map(_.info.bytes).sum, version, version, part.info)
   }
 }
 

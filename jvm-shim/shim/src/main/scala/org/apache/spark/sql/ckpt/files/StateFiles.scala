@@ -17,7 +17,7 @@ import java.util.UUID
 
 import scala.util.control.NonFatal
 
-import io.github.sparkckpt.engine.segment.ByteSource
+import io.github.sparkckpt.engine.segment.{ArrayByteSource, ByteSource}
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, FSDataInputStream, LocalFileSystem, Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.Options.OpenFileOptions._
@@ -26,7 +26,7 @@ import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.sql.ckpt.common.FormatDescription.SharedDirectory
 import org.apache.spark.sql.ckpt.common.NewFiles
-import org.apache.spark.sql.ckpt.protocol.LocatedFile
+import org.apache.spark.sql.ckpt.protocol.{LocatedFile, SegmentRef}
 
 /**
  * State files that executors write and read themselves: large deltas and bases. Each name is unique, so no file is
@@ -118,6 +118,13 @@ private[ckpt] final class StateFiles(
       new HadoopByteSource(name, open(file), file.bytes)
     }
   }
+
+  /** The bytes of a segment, as [[source]]. */
+  def source(segment: SegmentRef): ByteSource = source(segment.file, segment.data)
+
+  /** The same, of its file or its bytes. */
+  def source(file: Option[LocatedFile], data: Array[Byte]): ByteSource =
+    file.fold[ByteSource](new ArrayByteSource("state inside _metadata", data))(source)
 
   def exists(name: String): Boolean = fs.exists(path(name))
 

@@ -18,12 +18,12 @@ import java.security.MessageDigest
 import scala.jdk.CollectionConverters._
 
 import com.fasterxml.jackson.databind.JsonNode
-import io.github.sparkckpt.engine.segment.SegmentConstants
+import io.github.sparkckpt.engine.segment.SegmentHeader
 
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, StateIds}
 import org.apache.spark.sql.ckpt.common.FormatDescription._
-import org.apache.spark.sql.ckpt.files.{CheckpointPaths, FormatFeatures, StateFiles, StoreSegments}
-import org.apache.spark.sql.ckpt.protocol.Message
+import org.apache.spark.sql.ckpt.files.{CheckpointPaths, FormatFeatures, HandlePlace, StateFiles, StoreSegments}
+import org.apache.spark.sql.ckpt.protocol.{Message, PartitionFilter, SegmentRef}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
 
 /**
@@ -44,10 +44,10 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
       else storeOf(batch, id).toSet.flatMap(StoreSegments.handles(_: JsonNode, id.partitionId)).map(_.subtask))
     val store = storeOf(batch, id).getOrElse(throw new CheckpointFailure("StoreNotFoundError",
       s"checkpoint ${checkpoint.number} has no store '${id.storeName}' of operator ${id.operatorId}"))
-    val segments = StoreSegments.handles(store, id.partitionId).map { handle =>
-      val segment = found.get(handle.subtask).flatMap(_.lift(handle.place)).map(_.copy(covers = handle.covers))
-      segment.getOrElse(throw new CheckpointFailure("MetadataFormatError",
-        s"${files.path(checkpoint.path)} has no handle ${handle.place} of subtask ${handle.subtask} of operator " +
+    val handles = StoreSegments.handles(store, id.partitionId).map { place =>
+      val handle = found.get(place.subtask).flatMap(_.lift(place.place))
+      place -> handle.getOrElse(throw new CheckpointFailure("MetadataFormatError",
+        s"${files.path(checkpoint.path)} has no handle ${place.place} of subtask ${place.subtask} of operator " +
           s"${id.operatorId}, which its master state $SparkBatch names: the file is damaged"))
     }
     StateLocation(
@@ -56,8 +56,8 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
       store.path("name").asText(),
       Option(store.get("state_format_version")).filter(_.isInt).map(_.asInt()),
       store.path("rows").path(id.partitionId).asLong(0),
-      segments.zipAll(SubtaskFilters.of(store, id.partitionId), null, Nil)
-        .collect { case (s, filters) if s.offsets.nonEmpty => s.copy(isBase = startsWithBase(s), filters = filters) },
+      handles.zipAll(SubtaskFilters.of(store, id.partitionId), null, Nil)
+        .collect { case ((place, handle), filters) if handle.blocks.count > 0 => described(handle, place, filters) },
       Some(store.path("parallelism").asInt()))
   }
 
@@ -92,11 +92,11 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
         }
       }
 
-  /** The master state of a `_metadata`, and the segments of an operator's `wanted` subtasks. */
+  /** The master state of a `_metadata`, and the handles of an operator's `wanted` subtasks. */
   private def read(path: String, wanted: (JsonNode, Array[Byte]) => Set[Int])
-      : (JsonNode, Map[Int, Seq[StateLocation.Segment]]) = {
+      : (JsonNode, Map[Int, Seq[SegmentHandle]]) = {
     var batch: JsonNode = null
-    val segments = MetadataReader.using(files.path(path).toString, new DataInputStream(files.open(path))) { reader =>
+    val handles = MetadataReader.using(files.path(path).toString, new DataInputStream(files.open(path))) { reader =>
       reader.read(
         operatorId => if (batch == null) Set.empty else wanted(batch, operatorId),
         (name, version, payload) => if (name == SparkBatch) {
@@ -106,16 +106,14 @@ private[ckpt] final class DirectoryLocator(files: StateFiles) {
         })
     }
     if (batch == null) throw new CheckpointFailure("MetadataFormatError", s"$path has no master state $SparkBatch")
-    (batch, segments)
+    (batch, handles)
   }
 
-  private def startsWithBase(segment: StateLocation.Segment): Boolean = {
-    val opened = segment.open(files)
-    try {
-      val header = new Array[Byte](SegmentConstants.KindAt + 1)
-      opened.source.readFully(segment.offsets.head, header, 0, header.length)
-      header(SegmentConstants.KindAt) == SegmentConstants.KindBase
-    } finally opened.source.close()
+  /** The segment of a handle, with the versions that its first block names. */
+  private def described(handle: SegmentHandle, place: HandlePlace, filters: Seq[PartitionFilter]): SegmentRef = {
+    val source = files.source(handle.file, handle.blocks.data)
+    val first = try SegmentHeader.of(source, handle.blocks.offsets.head) finally source.close()
+    handle.segment(if (first.isBase) 0 else first.version - place.covers + 1, first.version, filters)
   }
 
   private def notRetained(version: Long, checkpoints: Seq[Checkpoint]): CheckpointFailure =

@@ -17,7 +17,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, FormatDescription => Format}
 import org.apache.spark.sql.ckpt.files.CheckpointPaths
-import org.apache.spark.sql.ckpt.protocol.LocatedFile
+import org.apache.spark.sql.ckpt.protocol.{Blocks, LocatedFile}
 
 /**
  * Reader of one subtask's state handles in a `_metadata` of ours. Executors need it only without a coordinator, for the
@@ -36,15 +36,15 @@ private[ckpt] final class MetadataReader(name: String, in: DataInputStream) {
    *
    * @param subtasks the wanted subtasks of an operator
    * @param onMaster receives the identifier, format version and payload of each master state, before the operators
-   * @return the segments in the order of their handles, by subtask
+   * @return the handles of segments in their order, by subtask
    */
   def read(subtasks: Array[Byte] => Set[Int], onMaster: (String, Int, Array[Byte]) => Unit)
-      : Map[Int, Seq[StateLocation.Segment]] = {
+      : Map[Int, Seq[SegmentHandle]] = {
     expect("magic number", in.readInt(), Format.MetadataMagic)
     expect("version", in.readInt(), Format.MetadataVersion)
     in.readLong() // checkpoint id
     repeat(in.readInt(), "master states")(master(onMaster))
-    val found = mutable.Map.empty[Int, Seq[StateLocation.Segment]]
+    val found = mutable.Map.empty[Int, Seq[SegmentHandle]]
     repeat(in.readInt(), "operators") {
       val id = new Array[Byte](Format.OperatorIdBytes)
       in.readFully(id)
@@ -74,7 +74,7 @@ private[ckpt] final class MetadataReader(name: String, in: DataInputStream) {
     onMaster(identifier, version, bytes())
   }
 
-  private def keyed(): Seq[StateLocation.Segment] = in.readByte().toInt match {
+  private def keyed(): Seq[SegmentHandle] = in.readByte().toInt match {
     case NoHandle => Nil
     case Format.KeyGroupsHandle => Seq(keyGroups())
     case Format.ChangelogHandle =>
@@ -83,18 +83,17 @@ private[ckpt] final class MetadataReader(name: String, in: DataInputStream) {
       in.readLong() // checkpointed size
       val segments = Seq.fill(count("materialised handles"))(keyed()).flatten
       expect("non-materialised handles", in.readInt(), 0)
-      val materialisation = in.readLong()
+      in.readLong() // materialisation id
       in.readUTF() // state handle id
-      // Base first, unless there is none yet.
-      segments.zipWithIndex.map { case (s, i) => s.copy(isBase = i == 0 && materialisation > 0) }
+      segments
     case other => throw refuse(s"keyed state handle of type $other")
   }
 
-  private def keyGroups(): StateLocation.Segment = {
-    in.readInt() // first key group
-    val offsets = Array.fill(count("key groups"))(in.readLong()).filter(_ >= 0)
+  private def keyGroups(): SegmentHandle = {
+    val first = in.readInt()
+    val blocks = Array.tabulate(count("key groups"))(i => (in.readLong(), first + i)).filter(_._1 >= 0).sorted
     stream() match {
-      case Some((file, inline)) => StateLocation.Segment(isBase = true, file, offsets.sorted, inline)
+      case Some((file, data)) => SegmentHandle(file, new Blocks(blocks.map(_._2), blocks.map(_._1), data))
       case None => throw refuse("a key-group handle without a stream")
     }
   }

@@ -30,7 +30,12 @@ private[ckpt] object SubtaskFilters {
   def of(store: JsonNode, partition: Int): Seq[Seq[PartitionFilter]] = {
     val text = StoreSegments.unpacked(store, "filters")
     if (text.isEmpty) Nil
-    else Message.mapper.readTree(text).path(partition.toString).elements().asScala.toSeq.map(PartitionFilter.of)
+    else Message.mapper.readTree(text).path(partition.toString).elements().asScala.toSeq.map(filtersOf)
+  }
+
+  /** From `[[parallelism, [partition, ...]], ...]`. */
+  private def filtersOf(json: JsonNode): Seq[PartitionFilter] = json.elements().asScala.toSeq.map { filter =>
+    PartitionFilter(filter.path(0).asInt(), filter.path(1).elements().asScala.map(_.asInt()).toSet)
   }
 }
 

@@ -18,6 +18,7 @@ import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.compat.KeyEncoders
 import org.apache.spark.sql.ckpt.families.{ColumnFamily, KeyGroupOfRow}
 import org.apache.spark.sql.ckpt.files.StateFiles
+import org.apache.spark.sql.ckpt.protocol.SegmentRef
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
@@ -33,7 +34,7 @@ import org.apache.spark.sql.types.StructType
 private[ckpt] final class RowPartitions(storeId: StateStoreId, default: ColumnFamily, hadoopConf: Configuration) {
 
   /** Rows of a segment that count. */
-  def filter(found: StateLocation, segment: StateLocation.Segment): RowFilter =
+  def filter(found: StateLocation, segment: SegmentRef): RowFilter =
     if (segment.filters.isEmpty) RowFilter.All else new PartitionedRows(segment.filters, partitionOf(found))
 
   private def partitionOf(found: StateLocation)(family: String, parallelism: Int): PartitionOfKey = {

@@ -14,12 +14,13 @@ import io.github.sparkckpt.engine.segment.{DeltaEntries, DeltaEntry, RowFilter, 
 
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.files.StateFiles
+import org.apache.spark.sql.ckpt.protocol.SegmentRef
 
-/** A delta, the version that it leads to, and its rows that count. */
-private[ckpt] final case class VersionedDelta(version: Long, segment: StateLocation.Segment, rows: RowFilter) {
+/** A delta, and its rows that count. */
+private[ckpt] final case class FilteredDelta(segment: SegmentRef, rows: RowFilter) {
 
-  /** First version whose changes it has. */
-  def firstVersion: Long = version - segment.covers + 1
+  /** The version that it leads to. */
+  def version: Long = segment.version
 }
 
 /**
@@ -42,14 +43,14 @@ private[ckpt] final class StateDeltas(
    * @param ofBatches true if each must be of one batch
    * @throws CheckpointFailure if no retained checkpoint has a delta
    */
-  def between(from: Long, until: Long, end: StateLocation, ofBatches: Boolean): List[VersionedDelta] = {
+  def between(from: Long, until: Long, end: StateLocation, ofBatches: Boolean): List[FilteredDelta] = {
     val (bases, deltas) = end.segments.filter(_.offsets.nonEmpty).partition(_.isBase)
     val newer = deltas.toList
-      .map(delta => VersionedDelta(versionOf(delta), delta, partitions.filter(end, delta)))
       .filter(_.version > from)
+      .map(delta => FilteredDelta(delta, partitions.filter(end, delta)))
     // Changes until here are in a base or in merged deltas, and not kept separately by this checkpoint.
-    val joint = newer.filter(delta => delta.segment.covers > 1 && (ofBatches || delta.firstVersion <= from))
-    val reach = (bases.map(versionOf) ++ joint.map(_.version)).maxOption.getOrElse(0L)
+    val joint = newer.filter(delta => delta.segment.covers > 1 && (ofBatches || delta.segment.firstVersion <= from))
+    val reach = (bases.map(_.version) ++ joint.map(_.version)).maxOption.getOrElse(0L)
     if (reach <= from) newer
     else if (reach < until) {
       between(from, reach, ofSameRows(reach, earlier(reach, until), end), ofBatches) ++ newer.filter(_.version > reach)
@@ -84,13 +85,11 @@ private[ckpt] final class StateDeltas(
   }
 
   /** Entries of a column family in a delta. */
-  def read(delta: VersionedDelta, family: String): Seq[DeltaEntry] =
-    opened(delta.segment)(segment => DeltaEntries.read(segment.copy(rows = delta.rows), delta.version, family))
-
-  private def versionOf(segment: StateLocation.Segment): Long = opened(segment)(DeltaEntries.versionOf)
-
-  private def opened[A](segment: StateLocation.Segment)(body: StateSegment => A): A = {
-    val open = segment.open(files)
-    try body(open) finally open.source.close()
+  def read(delta: FilteredDelta, family: String): Seq[DeltaEntry] = {
+    val source = files.source(delta.segment)
+    try {
+      val opened = StateSegment(isBase = false, source, delta.segment.offsets, delta.rows)
+      DeltaEntries.read(opened, delta.version, family)
+    } finally source.close()
   }
 }

@@ -14,19 +14,19 @@ import java.io.Closeable
 
 import scala.collection.mutable.ArrayBuffer
 
-import io.github.sparkckpt.engine.segment.{ArrayByteSource, ByteSource, StateSegment}
+import io.github.sparkckpt.engine.segment.{ByteSource, StateSegment}
 
 import org.apache.spark.sql.ckpt.files.{ReadAhead, StateFiles}
-import org.apache.spark.sql.ckpt.protocol.{BaseDemand, LocateReply, LocatedFile, PartitionFilter}
+import org.apache.spark.sql.ckpt.protocol.{CompactionRequest, LocateReply, SegmentRef}
 
 /**
  * Location of the state of a version: the reply to `locate` (docs/protocol.md, section 1.3).
  *
  * @param stateId     id of the state, empty at version 0
  * @param parallelism number of the store's subtasks at that version, if found in the directory
- * @param base        the coordinator's demand for a base of that version
- * @param byKeyGroup  true if each key group may be loaded when it is needed: `rows` is exact, and the segments have
- *                    their key groups
+ * @param compaction  what the coordinator wants the store to do to the chain of that version
+ * @param byKeyGroup  true if each key group may be loaded when it is needed: `rows` is exact
+ * @param keepDeltas  copies of deltas are worth their bytes, because they will be merged
  */
 private[ckpt] final case class StateLocation(
     stateId: String,
@@ -34,52 +34,23 @@ private[ckpt] final case class StateLocation(
     operator: String,
     stateFormatVersion: Option[Int],
     rows: Long,
-    segments: Seq[StateLocation.Segment],
+    segments: Seq[SegmentRef],
     parallelism: Option[Int] = None,
-    base: BaseDemand = BaseDemand.Nothing,
-    byKeyGroup: Boolean = false)
+    compaction: CompactionRequest = CompactionRequest.Nothing,
+    byKeyGroup: Boolean = false,
+    keepDeltas: Boolean = false)
 
 private[ckpt] object StateLocation {
-
-  /**
-   * One base or delta, in a file or in bytes of the reply. Offsets are starts of blocks.
-   *
-   * @param filters conditions on a row; all must hold
-   * @param covers  number of versions whose changes a delta has
-   * @param keyGroups key groups of the blocks, empty if they are unknown
-   * @param bytes   bytes of the segment, 0 if unknown; after a rescale, an estimate
-   * @param isOrdered true if it has all of the state at its version, in the order of hashes
-   */
-  final case class Segment(
-      isBase: Boolean,
-      file: Option[LocatedFile],
-      offsets: Array[Long],
-      inline: Array[Byte],
-      filters: Seq[PartitionFilter] = Nil,
-      covers: Int = 1,
-      keyGroups: Array[Int] = Array.emptyIntArray,
-      bytes: Long = 0,
-      isOrdered: Boolean = false) {
-
-    /** Opens the segment with all its rows; the caller closes its source. */
-    def open(files: StateFiles): StateSegment = StateSegment(isBase, source(files.source), offsets)
-
-    private[ckpt] def source(ofFile: LocatedFile => ByteSource): ByteSource =
-      file.fold[ByteSource](new ArrayByteSource("state inside _metadata", inline))(ofFile)
-  }
-
   def of(reply: LocateReply): StateLocation = StateLocation(
-    reply.stateId,
+    reply.stateId.getOrElse(""),
     reply.keyGroupFactors,
     reply.operator,
     reply.stateFormatVersion,
     reply.rows,
-    reply.segments.map { found =>
-      Segment(found.isBase, found.file, found.offsets, found.inline, found.filters, found.covers,
-        found.keyGroups, found.bytes, found.isOrdered)
-    },
-    base = reply.base,
-    byKeyGroup = reply.byKeyGroup)
+    reply.segments,
+    compaction = reply.compaction,
+    byKeyGroup = reply.byKeyGroup,
+    keepDeltas = reply.keepDeltas)
 }
 
 /**
@@ -100,9 +71,8 @@ private[ckpt] final class OpenSegments(
   /** Opens all segments; `close` closes them even after an error. */
   def open(): Seq[StateSegment] = {
     val opened = location.segments.map { segment =>
-      val source = segment.source { file =>
-        if (files.isRemote) ahead.source(file, segment.offsets) else files.source(file)
-      }
+      val source = segment.file.filter(_ => files.isRemote)
+        .fold(files.source(segment))(ahead.source(_, segment.offsets))
       sources += source
       // Files that are read ahead come one after another.
       val keyGroups = if (byKeyGroup && !files.isRemote) segment.keyGroups else Array.emptyIntArray

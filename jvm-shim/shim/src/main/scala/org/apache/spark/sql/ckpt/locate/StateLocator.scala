@@ -32,13 +32,13 @@ private[ckpt] final class StateLocator(
     hasIds: Boolean) {
 
   /** The coordinator's latest limits. */
-  @volatile private var limits = ShippingLimits.Unknown
+  @volatile private var limits = Option.empty[ShippingLimits]
 
   /** Bytes of one segment up to which it travels with the ack. */
-  def inlineLimit: Long = limits.ackThreshold.getOrElse(ackThreshold)
+  def inlineLimit: Long = limits.fold(ackThreshold)(_.ackThreshold)
 
   /** Limits on a file that this task writes together with others. */
-  def sharedFile: SharedFileLimits = limits.sharedFile
+  def sharedFile: SharedFileLimits = limits.fold(SharedFileLimits.Alone)(_.sharedFile)
 
   /**
    * @param stateId id that Spark requests
@@ -68,7 +68,7 @@ private[ckpt] final class StateLocator(
     val request = Locate(job.header(version, version), stateId.filter(_ => hasIds), held.filter(_.nonEmpty))
     val reply = LocateReply.of(coordinator.ask(request.toMessage, timeout))
     limits = reply.limits
-    if (reply.isCurrent) None else Some(StateLocation.of(reply))
+    if (reply.current) None else Some(StateLocation.of(reply))
   }
 }
 

@@ -19,7 +19,7 @@ import org.apache.spark.{SparkEnv, TaskContext}
 import org.apache.spark.sql.ckpt.client.CoordinatorClient
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, StoreUsageFailure}
 import org.apache.spark.sql.ckpt.files.StateFiles
-import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, StoreHeader, TaskAttempt, Trigger}
+import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, StoreHeader, SubtaskKey, TaskAttempt, Trigger}
 import org.apache.spark.sql.errors.QueryExecutionErrors
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.execution.streaming.state.StateStoreId
@@ -50,7 +50,7 @@ private[ckpt] final class QueryJob(id: StateStoreId, val runId: String)
     extends StoreJob(id, StoreJob.directoryOfQuery(id)) {
 
   override def header(version: Long, baseVersion: Long): StoreHeader =
-    StoreHeader(runId, id.operatorId, id.storeName, id.partitionId, version, baseVersion)
+    StoreHeader(runId, SubtaskKey(id.operatorId, id.storeName, id.partitionId), version, baseVersion)
 }
 
 /** A store of a query that does not run here: it is read-only, from the checkpoint directory alone. */
@@ -84,11 +84,11 @@ private[ckpt] final class StandaloneJob(id: StateStoreId, settings: Map[String, 
       checkpointFormat = 1,
       org.apache.spark.SPARK_VERSION,
       Seq(OperatorPlan(id.operatorId, "standalone", Seq(id.storeName), parallelism = 1, stateFormatVersion = None)),
-      Some(Nil),
+      sources = Nil,
       offsetLog = None,
       settings,
-      hadoop = Nil)
-    StoreHeader(job, id.operatorId, id.storeName, 0, version, baseVersion, Some(trigger))
+      hadoop = Map.empty)
+    StoreHeader(job, SubtaskKey(id.operatorId, id.storeName, 0), version, baseVersion, Some(trigger))
   }
 }
 

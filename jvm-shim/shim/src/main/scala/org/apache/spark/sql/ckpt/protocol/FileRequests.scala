@@ -90,32 +90,32 @@ private[ckpt] final case class FileEntry(name: String, size: Long, isDirectory: 
     target.put("name", name).put("size", size).put("directory", isDirectory).put("modified_ms", modifiedMillis)
 
   /** The reply to [[StatFile]]. */
-  def toMessage: Message = Message(Message.Ok, putInto(Message.newHeader()).toString)
+  def toMessage: Message = Message.reply(putInto(Message.newHeader()).toString)
 }
 
 /** The replies to [[FileRequest]]. */
 private[ckpt] object FileReply {
 
   /** The reply to [[WriteFile]] and [[RenameFile]]. */
-  val done: Message = Message(Message.Ok, "{}")
+  val done: Message = Message.reply("{}")
 
   /** The reply to [[ReadFile]]. */
   def bytes(payload: Array[Byte]): Message = done.copy(payload = payload)
 
   /** The reply to [[DeleteFile]]: true if there was a file or an empty directory. */
   def deleted(existed: Boolean): Message =
-    Message(Message.Ok, Message.newHeader().put("deleted", existed).toString)
+    Message.reply(Message.newHeader().put("deleted", existed).toString)
 
   /** The reply to [[DescribeFileSystem]]: its class, and whether it creates files conditionally. */
   def fileSystem(className: String, isConditional: Boolean): Message =
-    Message(Message.Ok, Message.newHeader().put("class", className).put("conditional_create", isConditional).toString)
+    Message.reply(Message.newHeader().put("class", className).put("conditional_create", isConditional).toString)
 
   /** The reply to [[ListFiles]]. */
   def entries(files: Iterator[FileEntry]): Message = {
     val header = Message.newHeader()
     val target = header.putArray("files")
     files.foreach(_.putInto(target.addObject()))
-    Message(Message.Ok, header.toString)
+    Message.reply(header.toString)
   }
 
   /**
@@ -126,7 +126,7 @@ private[ckpt] object FileReply {
   def failed(cause: Throwable, kind: String): Message = {
     val header = Message.newHeader()
     header.put("error", cause.getClass.getName).put("message", String.valueOf(cause.getMessage)).put("kind", kind)
-    Message(Message.Error, header.toString)
+    Message(Message.Error, "", header.toString)
   }
 
   val Missing = "missing"

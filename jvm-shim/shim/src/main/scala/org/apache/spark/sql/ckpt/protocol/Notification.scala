@@ -10,18 +10,18 @@
  */
 package org.apache.spark.sql.ckpt.protocol
 
+import com.fasterxml.jackson.databind.annotation.JsonDeserialize
+
 /**
  * An unsolicited message of the coordinator to executors (docs/protocol.md, section 1.4).
  *
  * @param event   one of the names in the companion object
- * @param version version of the state; -1 if it concerns the whole job
+ * @param version version of the state; None if it concerns the whole job
  */
-private[ckpt] final case class Notification(job: String, event: String, version: Long) {
-  def toMessage: Message = {
-    val header = Message.newHeader().put("job", job).put("event", event)
-    if (version < 0) header.putNull("version") else header.put("version", version)
-    Message(Message.Notify, header.toString)
-  }
+private[ckpt] final case class Notification(
+    event: String, @JsonDeserialize(contentAs = classOf[java.lang.Long]) version: Option[Long] = None) {
+
+  def toMessage(job: String): Message = Message(Message.Notify, job, Notification.json.write(this))
 }
 
 private[ckpt] object Notification {
@@ -32,8 +32,7 @@ private[ckpt] object Notification {
   /** For the driver only: the job is rolling back. */
   val GoingBack = "going_back"
 
-  def of(message: Message): Notification = {
-    val header = message.json
-    Notification(header.path("job").asText(), header.path("event").asText(), header.path("version").asLong(-1))
-  }
+  private val json = new JsonForm(classOf[Notification])
+
+  def of(message: Message): Notification = json.read(message)
 }

@@ -10,87 +10,44 @@
  */
 package org.apache.spark.sql.ckpt.protocol
 
-import java.nio.{ByteBuffer, ByteOrder}
-
-import scala.jdk.CollectionConverters._
-
-import com.fasterxml.jackson.databind.JsonNode
-import com.fasterxml.jackson.databind.node.ObjectNode
+import com.fasterxml.jackson.databind.annotation.JsonDeserialize
 
 /**
- * Demand of a reply for a base snapshot, or for a merge of deltas.
+ * Request of a reply for a shorter chain, on which the store works in the background.
  *
- * @param required   the next ack must bring a base; it is due, too
- * @param keepDeltas copies of deltas are worth their bytes, because they will be merged
+ * @param kind     one of the names in the companion object
+ * @param inputs   neighbouring deltas to merge, oldest first; empty unless it is a merge
+ * @param digest   the coordinator's digest of them, which goes back with the merged delta
+ * @param required the next ack must bring a base
  */
-private[ckpt] final case class BaseDemand(
-    due: Boolean, required: Boolean, merge: Option[MergeDemand] = None, keepDeltas: Boolean = false)
+private[ckpt] final case class CompactionRequest(
+    kind: String, inputs: Seq[SegmentRef] = Nil, digest: String = "", required: Boolean = false) {
 
-private[ckpt] object BaseDemand {
-  val Nothing: BaseDemand = BaseDemand(due = false, required = false)
+  /** True if a base is due. */
+  def isFull: Boolean = kind == CompactionRequest.Full
 
-  /**
-   * @param index       the reply's index, from the deltas to merge on
-   * @param payloadFrom start of their bytes in the payload
-   */
-  private[protocol] def of(reply: JsonNode, index: ByteBuffer, payload: Array[Byte], payloadFrom: Int): BaseDemand = {
-    val required = reply.path("base_required").asBoolean(false)
-    val merge = Option(reply.get("merge")).filter(_.isObject).map(MergeDemand.of(_, index, payload, payloadFrom))
-    BaseDemand(required || reply.path("base_due").asBoolean(false), required, merge,
-      keepDeltas = reply.path("keep_deltas").asBoolean(false))
-  }
+  def isMerge: Boolean = kind == CompactionRequest.Merge && inputs.nonEmpty
+
+  /** First version whose changes the inputs have. */
+  def firstVersion: Long = inputs.head.firstVersion
+
+  /** Last one. */
+  def version: Long = inputs.last.version
+
+  private[protocol] def withBlocks(from: Blocks.Cursor): CompactionRequest =
+    if (inputs.isEmpty) this else copy(inputs = inputs.map(from.next))
 }
 
-/**
- * A delta to merge.
- *
- * @param firstVersion first version whose changes it has
- * @param version      last one
- * @param file         None if its bytes came with the reply
- * @param keyGroups    key groups of its blocks, ascending
- * @param offsets      starts of these blocks, in the file or in `inline`
- * @param bytes        length of the delta; after a rescale, an estimate
- */
-private[ckpt] final case class DeltaToMerge(
-    firstVersion: Long,
-    version: Long,
-    file: Option[LocatedFile],
-    keyGroups: Array[Int],
-    offsets: Array[Long],
-    bytes: Long,
-    inline: Array[Byte])
+private[ckpt] object CompactionRequest {
+  private val Full = "full"
+  private val Merge = "merge"
 
-/**
- * Demand for a merge of neighbouring deltas.
- *
- * @param firstVersion first version whose changes they have
- * @param version      last one
- * @param inputs       the coordinator's digest of them, which goes back with the merged delta
- * @param deltas       oldest first
- */
-private[ckpt] final case class MergeDemand(
-    firstVersion: Long, version: Long, inputs: String, deltas: Seq[DeltaToMerge])
+  val Nothing: CompactionRequest = CompactionRequest("none")
+  val Base: CompactionRequest = CompactionRequest(Full)
+  val RequiredBase: CompactionRequest = CompactionRequest(Full, required = true)
 
-private[ckpt] object MergeDemand {
-  private[protocol] def of(merge: JsonNode, index: ByteBuffer, payload: Array[Byte], payloadFrom: Int): MergeDemand = {
-    var from = payloadFrom
-    val deltas = merge.path("deltas").elements().asScala.toSeq.map { delta =>
-      val groups = delta.path("groups").asInt()
-      val keyGroups = Array.fill(groups)(index.getInt())
-      val offsets = Array.fill(groups)(index.getLong())
-      val file = LocatedFile.of(delta)
-      val bytes = delta.path("bytes").asLong()
-      val inline = if (file.isDefined) Message.NoBytes else {
-        val found = java.util.Arrays.copyOfRange(payload, from, from + bytes.toInt)
-        from += bytes.toInt
-        found
-      }
-      DeltaToMerge(delta.path("first_version").asLong(), delta.path("version").asLong(),
-        file, keyGroups, offsets, bytes, inline)
-    }
-    MergeDemand(merge.path("first_version").asLong(), merge.path("version").asLong(),
-      merge.path("inputs").asText(), deltas)
-  }
+  /** A merge of these deltas, oldest first. */
+  def merge(deltas: Seq[SegmentRef], digest: String): CompactionRequest = CompactionRequest(Merge, deltas, digest)
 }
 
 /**
@@ -110,132 +67,49 @@ private[ckpt] object SharedFileLimits {
 /**
  * Limits within which a store ships its segments. The coordinator sets them with all tasks of the batch in view.
  *
- * @param ackThreshold bytes of a segment up to which it travels with an ack
+ * @param ackThreshold     bytes of a segment up to which it travels with an ack
+ * @param sharedFileWaitMs as in [[SharedFileLimits]]
+ * @param sharedFileBytes  as in [[SharedFileLimits]]
  */
-private[ckpt] final case class ShippingLimits(ackThreshold: Option[Long], sharedFile: SharedFileLimits) {
-  private[protocol] def putInto(header: ObjectNode): Unit = {
-    ackThreshold.foreach(header.put("ack_threshold", _))
-    header.put("shared_file_wait_ms", sharedFile.maxWaitMillis).put("shared_file_bytes", sharedFile.maxBytes)
-  }
+private[ckpt] final case class ShippingLimits(ackThreshold: Long, sharedFileWaitMs: Long, sharedFileBytes: Long) {
+  def sharedFile: SharedFileLimits = SharedFileLimits(sharedFileWaitMs, sharedFileBytes)
 }
-
-private[ckpt] object ShippingLimits {
-  val Unknown: ShippingLimits = ShippingLimits(None, SharedFileLimits.Alone)
-
-  private[protocol] def of(reply: JsonNode): ShippingLimits = ShippingLimits(
-    Option(reply.get("ack_threshold")).filterNot(_.isNull).map(_.asLong()),
-    SharedFileLimits(reply.path("shared_file_wait_ms").asLong(0), reply.path("shared_file_bytes").asLong(0)))
-}
-
-/** Condition on a row: its key belongs to one of these partitions of `parallelism`. */
-private[ckpt] final case class PartitionFilter(parallelism: Int, partitions: Set[Int])
-
-private[ckpt] object PartitionFilter {
-
-  /** From `[[parallelism, [partition, ...]], ...]`; none from nothing. */
-  def of(json: JsonNode): Seq[PartitionFilter] = json.elements().asScala.toSeq.map { filter =>
-    PartitionFilter(filter.path(0).asInt(), filter.path(1).elements().asScala.map(_.asInt()).toSet)
-  }
-}
-
-/**
- * A state file.
- *
- * @param name  relative to the `ckpt` directory
- * @param bytes length, so that no request has to ask for it
- */
-private[ckpt] final case class LocatedFile(name: String, bytes: Long)
-
-private[ckpt] object LocatedFile {
-
-  /** The file of a segment; None if its bytes come with the reply. */
-  private[protocol] def of(segment: JsonNode): Option[LocatedFile] =
-    Option(segment.path("path").asText(null)).map(LocatedFile(_, segment.path("file_bytes").asLong()))
-}
-
-/**
- * One base or delta.
- *
- * @param file    None if its bytes came with the reply
- * @param offsets starts of blocks, in the file or in `inline`
- * @param filters conditions on a row; all must hold
- * @param covers  number of versions whose changes a delta has
- * @param keyGroups key groups of the blocks, empty if the reply lacks them
- * @param bytes   bytes of the segment; after a rescale, an estimate
- * @param isOrdered true if it has all of the state at its version, in the order of hashes
- */
-private[ckpt] final case class LocatedSegment(
-    isBase: Boolean,
-    file: Option[LocatedFile],
-    offsets: Array[Long],
-    inline: Array[Byte],
-    filters: Seq[PartitionFilter],
-    covers: Int = 1,
-    keyGroups: Array[Int] = Array.emptyIntArray,
-    bytes: Long = 0,
-    isOrdered: Boolean = false)
 
 /**
  * The reply to [[Locate]].
  *
- * @param isCurrent true if the store has the state that counts; then the reply has nothing else but `limits`
- * @param stateId   empty at version 0
- * @param byKeyGroup true if each key group may be loaded when it is needed: `rows` is exact, and the segments have
- *                   their key groups
+ * @param current    true if the store has the state that counts; then the reply has nothing else but `limits`
+ * @param limits     None if the coordinator has not set them yet
+ * @param stateId    None at version 0
+ * @param compaction what the store should do to the chain
+ * @param byKeyGroup true if each key group may be loaded when it is needed: `rows` is exact
+ * @param keepDeltas as in [[AckReply]]
  */
 private[ckpt] final case class LocateReply(
-    isCurrent: Boolean,
-    limits: ShippingLimits,
-    stateId: String,
-    keyGroupFactors: Array[Int],
-    operator: String,
-    stateFormatVersion: Option[Int],
-    rows: Long,
-    segments: Seq[LocatedSegment],
-    base: BaseDemand,
-    byKeyGroup: Boolean = false)
+    current: Boolean = false,
+    limits: Option[ShippingLimits] = None,
+    stateId: Option[String] = None,
+    keyGroupFactors: Array[Int] = Array.emptyIntArray,
+    operator: String = "",
+    @JsonDeserialize(contentAs = classOf[java.lang.Integer]) stateFormatVersion: Option[Int] = None,
+    rows: Long = 0,
+    segments: Seq[SegmentRef] = Nil,
+    compaction: CompactionRequest = CompactionRequest.Nothing,
+    byKeyGroup: Boolean = false,
+    keepDeltas: Boolean = false)
 
 private[ckpt] object LocateReply {
+  private val json = new JsonForm(classOf[LocateReply])
+
   def of(reply: Message): LocateReply = {
-    val header = reply.json
-    val index = ByteBuffer.wrap(reply.index).order(ByteOrder.LITTLE_ENDIAN)
-    var payloadFrom = 0
-    val byKeyGroup = header.path("by_key_group").asBoolean(false)
-    val segments = header.path("segments").elements().asScala.toSeq.map { segment =>
-      val offsets = Array.fill(segment.path("count").asInt())(index.getLong())
-      val keyGroups = if (byKeyGroup) Array.fill(offsets.length)(index.getInt()) else Array.emptyIntArray
-      val file = LocatedFile.of(segment)
-      val inline = if (file.isDefined) Message.NoBytes
-      else {
-        val length = segment.path("bytes").asInt()
-        val bytes = java.util.Arrays.copyOfRange(reply.payload, payloadFrom, payloadFrom + length)
-        payloadFrom += length
-        bytes
-      }
-      LocatedSegment(
-        segment.path("kind").asText() == "base", file, offsets, inline, PartitionFilter.of(segment.path("filters")),
-        segment.path("covers").asInt(1), keyGroups, segment.path("bytes").asLong(),
-        segment.path("ordered").asBoolean(false))
-    }
-    LocateReply(
-      header.path("current").asBoolean(false),
-      ShippingLimits.of(header),
-      header.path("ckpt_id").asText(""),
-      header.path("key_group_factors").elements().asScala.map(_.asInt()).toArray,
-      header.path("operator").asText(""),
-      Option(header.get("state_format_version")).filter(_.isInt).map(_.asInt()),
-      header.path("rows").asLong(0),
-      segments,
-      BaseDemand.of(header, index, reply.payload, payloadFrom),
-      byKeyGroup)
+    val fields = json.read(reply)
+    val blocks = new Blocks.Cursor(reply)
+    fields.copy(segments = fields.segments.map(blocks.next), compaction = fields.compaction.withBlocks(blocks))
   }
 
   /** The reply that the driver gives itself. */
-  def current(limits: ShippingLimits): Message = {
-    val header = Message.newHeader().put("current", true)
-    limits.putInto(header)
-    Message(Message.Ok, header.toString)
-  }
+  def current(limits: Option[ShippingLimits]): Message =
+    Message.reply(json.write(LocateReply(current = true, limits = limits)))
 }
 
 /**
@@ -243,17 +117,20 @@ private[ckpt] object LocateReply {
  *
  * @param outcome          one of the names in the companion object
  * @param stateId          id of the state that counts
- * @param isComplete       true if this ack completes a checkpoint
+ * @param compaction       what the store should do to its chain
+ * @param completed        id of the checkpoint that this ack completes
  * @param completedVersion newest complete version of the job
  * @param reason           reason for people, if the ack does not count
+ * @param keepDeltas       copies of deltas are worth their bytes, because they will be merged
  */
 private[ckpt] final case class AckReply(
     outcome: String,
-    stateId: Option[String],
-    base: BaseDemand,
-    isComplete: Boolean,
-    completedVersion: Long,
-    reason: Option[String]) {
+    stateId: Option[String] = None,
+    compaction: CompactionRequest = CompactionRequest.Nothing,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) completed: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) completedVersion: Option[Long] = None,
+    reason: Option[String] = None,
+    keepDeltas: Boolean = false) {
 
   def isSuccess: Boolean = outcome == AckReply.Success
 
@@ -269,38 +146,42 @@ private[ckpt] object AckReply {
   val Discarded = "discarded"
 
   private val NotCounted = Set(Denied, Unknown, Discarded)
+  private val json = new JsonForm(classOf[AckReply])
 
   def of(reply: Message): AckReply = {
-    val header = reply.json
-    AckReply(
-      header.path("outcome").asText(),
-      Option(header.path("ckpt_id").asText(null)),
-      BaseDemand.of(header, ByteBuffer.wrap(reply.index).order(ByteOrder.LITTLE_ENDIAN), reply.payload, 0),
-      header.path("completed").isNumber,
-      header.path("completed_version").asLong(),
-      Option(header.path("reason").asText(null)))
+    val fields = fieldsOf(reply)
+    fields.copy(compaction = fields.compaction.withBlocks(new Blocks.Cursor(reply)))
   }
+
+  /** Without the blocks of deltas to merge, for the driver. */
+  def fieldsOf(reply: Message): AckReply = json.read(reply)
 }
 
 /** The reply to [[EndOffsets]]: the checkpoint is durable. */
 private[ckpt] final case class EndOffsetsReply(completedVersion: Long)
 
 private[ckpt] object EndOffsetsReply {
-  def of(reply: Message): EndOffsetsReply = EndOffsetsReply(reply.json.path("completed_version").asLong())
+  private val json = new JsonForm(classOf[EndOffsetsReply])
+
+  def of(reply: Message): EndOffsetsReply = json.read(reply)
 }
 
 /** The reply to [[Query]]. */
 private[ckpt] final case class QueryReply(active: Boolean) {
-  def toMessage: Message = Message(Message.Ok, Message.newHeader().put("active", active).toString)
+  def toMessage: Message = Message.reply(QueryReply.json.write(this))
 }
 
 private[ckpt] object QueryReply {
-  def of(reply: Message): QueryReply = QueryReply(reply.json.path("active").asBoolean())
+  private val json = new JsonForm(classOf[QueryReply])
+
+  def of(reply: Message): QueryReply = json.read(reply)
 }
 
 /** The reply to [[Trigger]], with the fields that the JVM needs. */
 private[ckpt] final case class TriggerReply(limits: ShippingLimits)
 
 private[ckpt] object TriggerReply {
-  def of(reply: Message): TriggerReply = TriggerReply(ShippingLimits.of(reply.json))
+  private val json = new JsonForm(classOf[TriggerReply])
+
+  def of(reply: Message): TriggerReply = json.read(reply)
 }

@@ -10,8 +10,12 @@
  */
 package org.apache.spark.sql.ckpt.protocol
 
+import com.fasterxml.jackson.annotation.{JsonFormat, JsonUnwrapped}
 import com.fasterxml.jackson.databind.JsonNode
-import com.fasterxml.jackson.databind.node.ObjectNode
+
+/** A store of a subtask: the unit that acknowledges a checkpoint. In JSON an array. */
+@JsonFormat(shape = JsonFormat.Shape.ARRAY)
+private[ckpt] final case class SubtaskKey(operatorId: Long, store: String, partition: Int)
 
 /**
  * Fields that identify the store and the version in each of its requests.
@@ -19,59 +23,43 @@ import com.fasterxml.jackson.databind.node.ObjectNode
  * @param job        run id of the query, or `standalone:<directory>`
  * @param version    version to read, or written
  * @param batchId    number of the requesting batch
- * @param standalone trigger of the job of a store without a query; it travels with each request
+ * @param standalone trigger of the job of a store without a query; it travels with each request, for the driver
  */
 private[ckpt] final case class StoreHeader(
-    job: String,
-    operatorId: Long,
-    store: String,
-    partition: Int,
-    version: Long,
-    batchId: Long,
-    standalone: Option[Trigger] = None) {
+    job: String, subtask: SubtaskKey, version: Long, batchId: Long, standalone: Option[Trigger] = None)
+    extends JobMessage
 
-  private[protocol] def toJson: ObjectNode = {
-    val header = Message.newHeader()
-      .put("job", job)
-      .put("operator_id", operatorId)
-      .put("store", store)
-      .put("partition", partition)
-      .put("version", version)
-      .put("batch_id", batchId)
-    standalone.foreach(trigger => header.set[ObjectNode]("standalone", trigger.toJson))
-    header
-  }
-}
-
-private[ckpt] object StoreHeader {
-
-  /** The store that sent a request, without its trigger: see [[Trigger.within]]. */
-  def of(header: JsonNode): StoreHeader = StoreHeader(
-    header.path("job").asText(),
-    header.path("operator_id").asLong(),
-    header.path("store").asText(),
-    header.path("partition").asInt(),
-    header.path("version").asLong(),
-    header.path("batch_id").asLong())
-}
-
-/** An attempt of a task, as the coordinator's authorisation identifies it. */
+/** An attempt of a task, as the coordinator's authorisation identifies it. In JSON an array. */
+@JsonFormat(shape = JsonFormat.Shape.ARRAY)
 private[ckpt] final case class TaskAttempt(
     stageId: Int,
     stageAttempt: Int,
     partition: Int,
     attemptNumber: Int,
     taskAttemptId: Long,
-    executor: String) {
+    executor: String)
 
-  private[protocol] def putInto(header: ObjectNode): Unit =
-    header.putObject("task")
-      .put("stage_id", stageId)
-      .put("stage_attempt", stageAttempt)
-      .put("partition", partition)
-      .put("attempt_number", attemptNumber)
-      .put("task_attempt_id", taskAttemptId)
-      .put("executor", executor)
+/**
+ * What the driver itself reads in a [[Locate]] or an [[Ack]]. The rest it only forwards.
+ *
+ * @param stateId    id that Spark requests, or of the acknowledged state
+ * @param have       as in [[Locate]]
+ * @param task       the attempt that acknowledges
+ * @param standalone as in [[StoreHeader]]
+ */
+private[ckpt] final case class StoreRequest(
+    subtask: SubtaskKey,
+    version: Long,
+    batchId: Long,
+    stateId: Option[String] = None,
+    have: Option[String] = None,
+    task: Option[TaskAttempt] = None,
+    standalone: Option[JsonNode] = None)
+
+private[ckpt] object StoreRequest {
+  private val json = new JsonForm(classOf[StoreRequest])
+
+  def of(request: Message): StoreRequest = json.read(request)
 }
 
 /**
@@ -80,78 +68,53 @@ private[ckpt] final case class TaskAttempt(
  * @param stateId id that Spark requests
  * @param have    id of the state of this version in the store's memory; for the driver, which knows the newest ids
  */
-private[ckpt] final case class Locate(store: StoreHeader, stateId: Option[String], have: Option[String]) {
-  def toMessage: Message = {
-    val header = store.toJson.put("ckpt_id", stateId.orNull)
-    have.foreach(header.put("have", _))
-    Message(Locate.Kind, header.toString)
-  }
+private[ckpt] final case class Locate(
+    @JsonUnwrapped store: StoreHeader, stateId: Option[String], have: Option[String]) {
+  def toMessage: Message = Message(Locate.Kind, store.job, Locate.json.write(this))
 }
 
 private[ckpt] object Locate {
   val Kind = "locate"
-
-  def of(header: JsonNode): Locate =
-    Locate(
-      StoreHeader.of(header),
-      Option(header.path("ckpt_id").asText(null)),
-      Option(header.path("have").asText(null)))
+  private val json = new JsonForm(classOf[Locate])
 }
 
-/**
- * Place and size of a segment, in a file or in the payload.
- *
- * @param start     start of the segment in a file of several tasks; `fileBytes` is the file's length
- * @param groups    number of key groups with a block
- * @param path      relative to the `ckpt` directory, None if the bytes are in the payload
- * @param isCompressed true if it has a compressed block
- * @param isOrdered true if it has all of the state at its version, in the order of hashes
- */
-private[ckpt] final case class SegmentDescription(
-    start: Option[Long],
-    fileBytes: Option[Long],
-    groups: Int,
-    bytes: Long,
-    rows: Long,
-    path: Option[String],
-    isCompressed: Boolean = false,
-    isOrdered: Boolean = false) {
+/** A segment that was written in the background, which travels with an ack. */
+private[ckpt] sealed trait ReadySegment {
+  def segment: SegmentRef
 
-  private[protocol] def putInto(target: ObjectNode): ObjectNode = {
-    start.foreach(target.put("start", _))
-    fileBytes.foreach(target.put("file_bytes", _))
-    if (isCompressed) target.put("compressed", true)
-    if (isOrdered) target.put("ordered", true)
-    target
-      .put("groups", groups)
-      .put("bytes", bytes)
-      .put("rows", rows)
-      .put("path", path.orNull)
-  }
+  /** Last version whose changes it has. */
+  def version: Long = segment.version
 }
 
-/** A base snapshot of an earlier version, which travels with an ack. */
-private[ckpt] final case class BaseDescription(segment: SegmentDescription, version: Long, stateId: String)
+/** A base snapshot of an earlier version. */
+private[ckpt] final case class ReadyBase(segment: SegmentRef, stateId: String) extends ReadySegment
 
 /**
- * Merged deltas, which travel with an ack.
+ * Deltas that were merged into one.
  *
- * @param inputs the coordinator's digest of the deltas, from its demand
+ * @param digest the coordinator's digest of the deltas, from its request
  */
-private[ckpt] final case class MergedDescription(
-    segment: SegmentDescription, firstVersion: Long, version: Long, inputs: String)
+private[ckpt] final case class ReadyMerge(segment: SegmentRef, digest: String) extends ReadySegment
 
 /**
- * Versions whose changes a base or merged deltas have.
+ * Versions whose changes a base or merged deltas have. In JSON an array.
  *
  * @param firstVersion 0 for a base
  * @param version      last one; 0 for a base whose writing has not begun
  */
+@JsonFormat(shape = JsonFormat.Shape.ARRAY)
 private[ckpt] final case class VersionSpan(firstVersion: Long, version: Long)
 
 private[ckpt] object VersionSpan {
   def ofBase(version: Long): VersionSpan = VersionSpan(0, version)
 }
+
+/**
+ * Microseconds of the work for an ack.
+ *
+ * @param restore time to load state for the batch; None if the store had it in memory
+ */
+private[ckpt] final case class AckTimings(snapshot: Long, write: Long, restore: Option[Long])
 
 /**
  * A store is ready: its changes of a batch, and sometimes a base of an earlier version.
@@ -160,95 +123,56 @@ private[ckpt] object VersionSpan {
  * @param baseStateId id of the state that the changes start from, None at version 0
  * @param merged      deltas that were merged into one
  * @param inProgress  a base and merged deltas that the store is writing, or that wait for a later ack
- * @param baseFailure failure of a base or a merge since the last ack that counted
- * @param restoreMicros time to load state for the batch; None if the store had it in memory
- * @param index       index of `delta`, `base` and `merged`
- * @param payload     payload of all
+ * @param compactionFailure failure of a base or a merge since the last ack that counted
  */
 private[ckpt] final case class Ack(
-    store: StoreHeader,
+    @JsonUnwrapped store: StoreHeader,
     stateId: String,
     baseStateId: Option[String],
     rows: Long,
     rowsUpdated: Long,
     rowsRemoved: Long,
     task: TaskAttempt,
-    delta: SegmentDescription,
-    base: Option[BaseDescription],
-    merged: Option[MergedDescription],
+    delta: SegmentRef,
+    base: Option[ReadyBase],
+    merged: Option[ReadyMerge],
     inProgress: Seq[VersionSpan],
-    baseFailure: Option[String],
-    snapshotMicros: Long,
-    writeMicros: Long,
-    restoreMicros: Option[Long],
-    index: Array[Byte],
-    payload: Array[Byte]) {
+    compactionFailure: Option[String],
+    timingsUs: AckTimings) {
 
   def toMessage: Message = {
-    val header = store.toJson
-      .put("ckpt_id", stateId)
-      .put("base_ckpt_id", baseStateId.orNull)
-      .put("rows", rows)
-      .put("rows_updated", rowsUpdated)
-      .put("rows_removed", rowsRemoved)
-    task.putInto(header)
-    delta.putInto(header.putObject("delta"))
-    base match {
-      case Some(shipped) =>
-        shipped.segment.putInto(header.putObject("base"))
-          .put("version", shipped.version)
-          .put("ckpt_id", shipped.stateId)
-      case None => header.putNull("base")
-    }
-    merged.foreach { shipped =>
-      shipped.segment.putInto(header.putObject("merged"))
-        .put("first_version", shipped.firstVersion)
-        .put("version", shipped.version)
-        .put("inputs", shipped.inputs)
-    }
-    if (inProgress.nonEmpty) {
-      val spans = header.putArray("in_progress")
-      inProgress.foreach(span => spans.addArray().add(span.firstVersion).add(span.version))
-    }
-    baseFailure.foreach(header.put("base_failure", _))
-    val timings = header.putObject("timings_us")
-      .put("snapshot", snapshotMicros)
-      .put("write", writeMicros)
-    restoreMicros.foreach(timings.put("restore", _))
-    Message(Ack.Kind, header.toString, index, payload)
+    val segments = delta +: (base ++ merged).map(_.segment).toSeq
+    Message(Ack.Kind, store.job, Ack.json.write(this), Blocks.index(segments), Blocks.payload(segments))
   }
 }
 
 private[ckpt] object Ack {
   val Kind = "ack"
-
-  def stageId(header: JsonNode): Int = header.path("task").path("stage_id").asInt()
-
-  def stateId(header: JsonNode): String = header.path("ckpt_id").asText()
+  private val json = new JsonForm(classOf[Ack])
 }
 
 /** A store cannot acknowledge. */
-private[ckpt] final case class Decline(store: StoreHeader, task: TaskAttempt, reason: String) {
-  def toMessage: Message = {
-    val header = store.toJson
-    task.putInto(header)
-    header.put("reason", reason)
-    Message(Decline.Kind, header.toString)
-  }
+private[ckpt] final case class Decline(@JsonUnwrapped store: StoreHeader, task: TaskAttempt, reason: String) {
+  def toMessage: Message = Message(Decline.Kind, store.job, Decline.json.write(this))
 }
 
 private[ckpt] object Decline {
   val Kind = "decline"
+  private val json = new JsonForm(classOf[Decline])
 }
 
 /** A store could not read the state of a version from its files. */
-private[ckpt] final case class Unreadable(store: StoreHeader, reason: String) {
-  def toMessage: Message = Message("unreadable", store.toJson.put("reason", reason).toString)
+private[ckpt] final case class Unreadable(@JsonUnwrapped store: StoreHeader, reason: String) {
+  def toMessage: Message = Message("unreadable", store.job, Unreadable.json.write(this))
+}
+
+private[ckpt] object Unreadable {
+  private val json = new JsonForm(classOf[Unreadable])
 }
 
 /** Request to tell if a run's query is active in the driver. */
 private[ckpt] final case class Query(runId: String) {
-  def toMessage: Message = Message(Query.Kind, Message.newHeader().put("job", runId).toString)
+  def toMessage: Message = Message(Query.Kind, runId, "{}")
 }
 
 private[ckpt] object Query {

@@ -19,8 +19,6 @@ import org.apache.spark.TaskContext
 import org.apache.spark.executor.CommitDeniedException
 import org.apache.spark.sql.ckpt.client.CoordinatorClient
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
-import org.apache.spark.sql.ckpt.compaction.{ReadyBase, ReadyMerge, ReadySegment}
-import org.apache.spark.sql.ckpt.files.ShippedSegment
 import org.apache.spark.sql.ckpt.locate.StoreJob
 import org.apache.spark.sql.ckpt.protocol._
 
@@ -29,16 +27,16 @@ import org.apache.spark.sql.ckpt.protocol._
  *
  * @param waited        the base or the merged deltas
  * @param inProgress    those that wait for a later ack, or are being written
- * @param baseFailure   failure of a base or a merge since the last ack that counted
+ * @param compactionFailure failure of a base or a merge since the last ack that counted
  * @param snapshotNanos time to take the changes
  * @param writeNanos    time to write files
  * @param restoreNanos  time to load state for the batch; None if the store had it in memory
  */
 private[ckpt] final case class Shipment(
-    delta: ShippedSegment,
+    delta: SegmentRef,
     waited: Option[ReadySegment],
     inProgress: Seq[VersionSpan],
-    baseFailure: Option[Throwable],
+    compactionFailure: Option[Throwable],
     snapshotNanos: Long,
     writeNanos: Long,
     restoreNanos: Option[Long])
@@ -51,8 +49,7 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
    * @param baseId id of the state that the changes start from, empty at version 0
    * @param backend backend in which they are committed
    */
-  def ack(version: Long, stateId: String, baseId: String, backend: KeyedStateBackend, shipment: Shipment): Ack = {
-    val segments = shipment.delta +: shipment.waited.map(_.segment).toSeq
+  def ack(version: Long, stateId: String, baseId: String, backend: KeyedStateBackend, shipment: Shipment): Ack =
     Ack(
       job.header(version, version - 1),
       stateId,
@@ -61,22 +58,12 @@ private[ckpt] final class CommitMessages(job: StoreJob, coordinator: Coordinator
       backend.rowsUpdated,
       backend.rowsRemoved,
       StoreJob.task(),
-      shipment.delta.describe(shipment.delta.info.entries),
-      shipment.waited.collect { case ReadyBase(version, stateId, rows, segment) =>
-        BaseDescription(segment.describe(rows), version, stateId)
-      },
-      shipment.waited.collect { case ReadyMerge(demand, segment) =>
-        val described = segment.describe(segment.info.entries)
-        MergedDescription(described, demand.firstVersion, demand.version, demand.inputs)
-      },
+      shipment.delta,
+      shipment.waited.collect { case base: ReadyBase => base },
+      shipment.waited.collect { case merge: ReadyMerge => merge },
       shipment.inProgress,
-      shipment.baseFailure.map(e => shortened(e.toString)),
-      shipment.snapshotNanos / 1000,
-      shipment.writeNanos / 1000,
-      shipment.restoreNanos.map(_ / 1000),
-      ShippedSegment.index(segments),
-      ShippedSegment.payload(segments))
-  }
+      shipment.compactionFailure.map(e => shortened(e.toString)),
+      AckTimings(shipment.snapshotNanos / 1000, shipment.writeNanos / 1000, shipment.restoreNanos.map(_ / 1000)))
 
   /**
    * Declines: the store has nothing to acknowledge, for this reason. Killed tasks do not decline, because the driver

@@ -126,7 +126,7 @@ private[ckpt] final class HeldState(
    * which needs them all.
    */
   private def canWait(found: StateLocation): Boolean =
-    isDivided(found) && found.rows >= HeldState.minRowsToWait && !found.base.due
+    isDivided(found) && found.rows >= HeldState.minRowsToWait && !found.compaction.isFull
 
   /** Leaves the rows in their segments. */
   private def leave(version: Long, found: StateLocation): Unit = {

@@ -39,7 +39,7 @@ private[ckpt] final class LaterSegments(
   override val keyGroups: IndexedSeq[Array[Int]] = found.segments.map(_.keyGroups).toIndexedSeq
   private val what = s"version $version of $storeId"
   private val rows = found.rows
-  private val inlineBytes = found.segments.iterator.filter(_.file.isEmpty).map(_.inline.length.toLong).sum
+  private val inlineBytes = found.segments.iterator.map(_.data.length.toLong).sum
 
   // None once it is closed: readers may hold this object for longer, and segments inside `_metadata` are memory.
   @volatile private var location = Option(found)
@@ -52,11 +52,11 @@ private[ckpt] final class LaterSegments(
 
   override def memoryBytes: Long = if (location.isEmpty) 0L else inlineBytes
 
-  override val sizes: IndexedSeq[Long] = found.segments.map(_.bytes).toIndexedSeq
+  override val sizes: IndexedSeq[Long] = found.segments.map(_.size).toIndexedSeq
 
   override val covers: IndexedSeq[Int] = found.segments.map(_.covers).toIndexedSeq
 
-  override val areOrdered: IndexedSeq[Boolean] = found.segments.map(_.isOrdered).toIndexedSeq
+  override val flags: IndexedSeq[Int] = found.segments.map(_.flags).toIndexedSeq
 
   /** Cost of the loads since the last call. */
   def takeCost(): RestoreCost = synchronized {

@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.store
 
-import org.apache.spark.sql.ckpt.protocol.MergeDemand
+import org.apache.spark.sql.ckpt.protocol.SegmentRef
 
 /**
  * Version at which a restore of one store begins: the newest one that counts, minus its deltas. While every batch has
@@ -46,9 +46,9 @@ private[ckpt] final class NewestBase {
    * @param merged   merged deltas in the ack
    */
   def committed(
-      version: Long, hasDelta: Boolean, base: Option[Long], merged: Option[MergeDemand] = None): Unit = {
-    merged.foreach { demand =>
-      deltas = deltas.filterNot(one => one >= demand.firstVersion && one < demand.version)
+      version: Long, hasDelta: Boolean, base: Option[Long], merged: Option[SegmentRef] = None): Unit = {
+    merged.foreach { segment =>
+      deltas = deltas.filterNot(one => one >= segment.firstVersion && one < segment.version)
     }
     if (version > newest) sent.foreach(dropUntil)
     deltas = deltas.takeWhile(_ < version)

@@ -41,7 +41,7 @@ private[ckpt] final case class CommittedBatch(
  *                         serialisation
  * @param writeNanos       time to write files
  * @param acknowledgeNanos time from sending the ack until its reply
- * @param baseFailures     bases that failed since the last batch that counted
+ * @param compactionFailures bases and merges that failed since the last batch that counted
  */
 private[ckpt] final case class CommitCost(
     snapshotNanos: Long,
@@ -49,7 +49,7 @@ private[ckpt] final case class CommitCost(
     acknowledgeNanos: Long,
     deltaBytes: Long,
     baseBytes: Long,
-    baseFailures: Long)
+    compactionFailures: Long)
 
 /**
  * Cost of a load.
@@ -129,7 +129,7 @@ private[ckpt] object StoreMetrics {
       acknowledgeTime -> NANOSECONDS.toMillis(commit(_.acknowledgeNanos)),
       deltaBytes -> commit(_.deltaBytes),
       baseBytes -> commit(_.baseBytes),
-      baseFailures -> commit(_.baseFailures),
+      baseFailures -> commit(_.compactionFailures),
       restoreTime -> NANOSECONDS.toMillis(restore(_.nanos)),
       restoredBytes -> restore(_.bytes),
       restoredSegments -> restore(_.segments),

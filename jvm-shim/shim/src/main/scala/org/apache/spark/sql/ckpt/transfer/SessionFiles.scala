@@ -25,5 +25,5 @@ final class SessionFiles(session: SparkSession) {
    * @param payload bytes to write
    */
   def ask(header: String, payload: Array[Byte]): Message =
-    files.handle(Message(Message.File, header, payload = payload))
+    files.handle(Message(Message.File, "", header, payload = payload))
 }

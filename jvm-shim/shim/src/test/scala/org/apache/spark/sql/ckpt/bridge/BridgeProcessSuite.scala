@@ -24,7 +24,7 @@ import org.scalatest.time.SpanSugar._
 import org.apache.spark.sql.ckpt.protocol.Message
 
 class BridgeProcessSuite extends AnyFunSuite {
-  private val large = Numbered(1, Message("large", "{}", Message.NoBytes, new Array[Byte](4 << 20)))
+  private val large = Numbered(1, Message("large", "", "{}", Message.NoBytes, new Array[Byte](4 << 20)))
 
   private val hour = FiniteDuration(1, TimeUnit.HOURS)
 

@@ -35,7 +35,7 @@ class HadoopFilesSuite extends AnyFunSuite {
   }
 
   private def ask(files: HadoopFiles, header: String, payload: String = ""): Message =
-    files.handle(Message("file", header, Message.NoBytes, payload.getBytes))
+    files.handle(Message("file", "", header, Message.NoBytes, payload.getBytes))
 
   private def write(
       files: HadoopFiles,

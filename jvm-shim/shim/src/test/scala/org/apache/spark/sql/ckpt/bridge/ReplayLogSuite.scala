@@ -15,7 +15,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.apache.spark.sql.ckpt.protocol.Message
 
 class ReplayLogSuite extends AnyFunSuite {
-  private def message(id: Long, kind: String, job: String) = Numbered(id, Message(kind, s"""{"job":"$job"}"""))
+  private def message(id: Long, kind: String, job: String) = Numbered(id, Message(kind, job, "{}"))
 
   private def logOf(messages: Numbered*): ReplayLog = {
     val log = new ReplayLog

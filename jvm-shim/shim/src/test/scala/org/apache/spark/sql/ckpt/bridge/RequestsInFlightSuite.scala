@@ -17,7 +17,7 @@ import org.apache.spark.sql.ckpt.protocol.Message
 class RequestsInFlightSuite extends AnyFunSuite {
   private val Limit = 5
 
-  private def request(id: Long) = Numbered(id, Message("ack", "{}"))
+  private def request(id: Long) = Numbered(id, Message("ack", "job", "{}"))
 
   private def ids(requests: Seq[Numbered]): Seq[Long] = requests.map(_.id)
 

@@ -24,10 +24,10 @@ import org.apache.spark.sql.ckpt.protocol.Notification
 class LoadedStoresSuite extends AnyFunSuite {
   private class Store extends NotifiedStore {
     val heard = mutable.ArrayBuffer.empty[Long]
-    override def notified(notification: Notification): Unit = heard += notification.version
+    override def notified(notification: Notification): Unit = heard ++= notification.version
   }
 
-  private def complete(job: String, version: Long) = Notification(job, Notification.Complete, version)
+  private def complete(version: Long) = Notification(Notification.Complete, Some(version))
 
   test("only the stores of the job hear of it") {
     val stores = new LoadedStores
@@ -35,8 +35,8 @@ class LoadedStoresSuite extends AnyFunSuite {
     stores.add("job", a)
     stores.add("job", b)
     stores.add("other", other)
-    stores.tell(complete("job", 3))
-    stores.tell(complete("nobody", 4))
+    stores.tell("job", complete(3))
+    stores.tell("nobody", complete(4))
     assert(a.heard == Seq(3) && b.heard == Seq(3) && other.heard.isEmpty)
   }
 
@@ -50,7 +50,7 @@ class LoadedStoresSuite extends AnyFunSuite {
       }
     })
     failing.foreach(stores.add("job", _))
-    val uncaught = UncaughtErrorsReporter.expecting(_ eq error)(stores.tell(complete("job", 3)))
+    val uncaught = UncaughtErrorsReporter.expecting(_ eq error)(stores.tell("job", complete(3)))
     assert(failing.forall(_.heard == Seq(3)) && uncaught.size == 2)
   }
 
@@ -69,7 +69,7 @@ class LoadedStoresSuite extends AnyFunSuite {
     }
     val store = new Store
     stores.add("job", store)
-    stores.tell(complete("job", 1))
+    stores.tell("job", complete(1))
     assert(store.heard == Seq(1))
   }
 }

@@ -24,21 +24,21 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
-import org.apache.spark.sql.ckpt.files.{ShippedSegment, StateFiles}
-import org.apache.spark.sql.ckpt.protocol.{BaseDemand, DeltaToMerge, LocatedFile, MergeDemand, VersionSpan}
+import org.apache.spark.sql.ckpt.files.{NewSegments, StateFiles}
+import org.apache.spark.sql.ckpt.protocol._
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils
 
 class BaseSnapshotsSuite extends AnyFunSuite {
-  private val due = BaseDemand(due = true, required = false)
-  private val required = BaseDemand(due = true, required = true)
+  private val due = CompactionRequest.Base
+  private val required = CompactionRequest.RequiredBase
   private val directory = Utils.createTempDir(namePrefix = "base-snapshots").toPath
   private val files = new StateFiles(new Path(directory.toUri), new Configuration())
 
   /** Bases that this function writes. */
   private class Bases(body: => Unit, ackThreshold: Long = 1000)
       extends BaseSnapshots("partition 3", files, () => ackThreshold) {
-    override protected def write(snapshot: BaseSnapshot, pass: () => Unit): ShippedSegment = {
+    override protected def write(snapshot: BaseSnapshot, pass: () => Unit): SegmentRef = {
       body
       super.write(snapshot, pass)
     }
@@ -53,10 +53,10 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   private def written(bases: BaseSnapshots): Option[ReadyBase] =
     bases.forAck(snapshot("a")).map(_.asInstanceOf[ReadyBase])
 
-  /** A demand for a merge of two deltas of one key in each key group. */
-  private lazy val merge: BaseDemand = mergeFrom(1)
+  /** A request for a merge of two deltas of one key in each key group. */
+  private lazy val merge: CompactionRequest = mergeFrom(1)
 
-  private def mergeFrom(first: Int, keyGroups: Int = 1): BaseDemand = {
+  private def mergeFrom(first: Int, keyGroups: Int = 1): CompactionRequest = {
     val backend = new HashMapStateBackend(4)
     val family = backend.declareFamily("default", (key, offset, _) => Platform.getByte(key, offset) - 1)
     (1 until first).foreach { version =>
@@ -70,11 +70,16 @@ class BaseSnapshotsSuite extends AnyFunSuite {
         family.put(key, Platform.BYTE_ARRAY_OFFSET, 8, key, Platform.BYTE_ARRAY_OFFSET, 8)
       }
       backend.commit()
-      val delta = backend.deltaBytes()
-      val (info, size) = (delta.info, delta.bytes.length)
-      DeltaToMerge(version, version, None, info.keyGroups, info.offsets, size, delta.bytes)
+      NewSegments.inline(version, version, backend.deltaBytes())
     }
-    BaseDemand(due = false, required = false, Some(MergeDemand(first, first + 1, "digest", deltas)))
+    CompactionRequest.merge(deltas, "digest")
+  }
+
+  /** Number of entries of a delta with one key group. */
+  private def entries(delta: SegmentRef): Int = {
+    val source = files.source(delta)
+    val opened = StateSegment(isBase = false, source, delta.offsets)
+    try DeltaEntries.read(opened, delta.version, "default").size finally source.close()
   }
 
   private def ready(bases: BaseSnapshots): ReadySegment = {
@@ -89,10 +94,10 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       val bases = new Bases((), limit)
       bases.follow(merge, snapshot("a"))
       val ready = merged(bases)
-      assert(ready.demand.inputs == "digest" && ready.segment.info.entries == 1)
+      assert(ready.digest == "digest" && entries(ready.segment) == 1)
       assert(ready.segment.path.isEmpty == (limit > 0) && bases.isIdle)
       ready.segment.path.foreach { name =>
-        assert(files.length(name) == ready.segment.info.bytes)
+        assert(files.length(name) == ready.segment.size)
         files.delete(name)
       }
     }
@@ -100,15 +105,14 @@ class BaseSnapshotsSuite extends AnyFunSuite {
 
   test("a merge that fails leaves the chain as it is, and says why") {
     val bases = new Bases(())
-    val deltas = merge.merge.get.deltas
-    val missing = deltas.head.copy(file = Some(LocatedFile("shared/missing", 100)))
-    bases.follow(merge.copy(merge = merge.merge.map(_.copy(deltas = Seq(missing, deltas(1))))), snapshot("a"))
+    val missing = merge.inputs.head.copy(path = Some("shared/missing"), fileSize = 100)
+    bases.follow(merge.copy(inputs = Seq(missing, merge.inputs(1))), snapshot("a"))
     eventually(timeout(5.minutes))(assert(bases.lastFailure.isDefined))
     val failure = bases.lastFailure.get.asInstanceOf[CheckpointFailure]
     assert(failure.error == "DeltaMergeError" && failure.reason.contains("versions 1 to 2"))
     assert(bases.isIdle && bases.forAck(snapshot("a")).isEmpty)
     bases.follow(merge, snapshot("a"))
-    assert(merged(bases).segment.info.entries == 1)
+    assert(entries(merged(bases).segment) == 1)
   }
 
   test("a required base takes the place of a merge") {
@@ -146,7 +150,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
         (1 to 3 by 2).foreach { first =>
           bases.follow(mergeFrom(first), snapshot("b"))
           assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
-          assert(merged(bases).demand.firstVersion == first)
+          assert(merged(bases).segment.firstVersion == first)
           assert(bases.inProgress == Seq(VersionSpan(0, 0)) && !bases.isReady)
         }
       } finally end.countDown()
@@ -163,9 +167,9 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     end.countDown()
     bases.follow(required, snapshot("b"))
     assert(written(bases).exists(_.stateId == "a"))
-    bases.follow(BaseDemand.Nothing, snapshot("c"))
+    bases.follow(CompactionRequest.Nothing, snapshot("c"))
     assert(bases.inProgress == Seq(VersionSpan(1, 2)))
-    assert(merged(bases).demand.version == 2 && bases.isIdle)
+    assert(merged(bases).segment.version == 2 && bases.isIdle)
   }
 
   test("a base that fails leaves the merge above it, and the reverse") {
@@ -175,11 +179,13 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     eventually(timeout(5.minutes))(assert(bases.isReady))
     end.countDown()
     eventually(timeout(5.minutes))(assert(bases.lastFailure.exists(_.getMessage == "no space")))
-    assert(bases.inProgress == Seq(VersionSpan(1, 2)) && merged(bases).demand.version == 2)
+    assert(bases.inProgress == Seq(VersionSpan(1, 2)) && merged(bases).segment.version == 2)
 
     val second = new Beside
-    val broken = merge.merge.map(_.copy(deltas = merge.merge.get.deltas.map(_.copy(inline = Array[Byte](1)))))
-    second.bases.follow(merge.copy(merge = broken), snapshot("b"))
+    val broken = merge.inputs.map { delta =>
+      delta.copy(blocks = new Blocks(delta.keyGroups, delta.offsets, Array[Byte](1)))
+    }
+    second.bases.follow(merge.copy(inputs = broken), snapshot("b"))
     eventually(timeout(5.minutes))(assert(second.bases.lastFailure.isDefined))
     assert(second.bases.inProgress == Seq(VersionSpan(0, 0)))
     second.end.countDown()
@@ -216,7 +222,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     closing.forget()
     end.countDown()
     bases.follow(merge, snapshot("b"))
-    assert(merged(bases).demand.version == 2 && shared.size == 1)
+    assert(merged(bases).segment.version == 2 && shared.size == 1)
     shared.foreach(name => files.delete(s"shared/$name"))
     assert(closing.isIdle && closing.lastFailure.isEmpty)
   }
@@ -225,10 +231,10 @@ class BaseSnapshotsSuite extends AnyFunSuite {
   private class MidMerge {
     private val begun = new CountDownLatch(1)
     val end = new CountDownLatch(1)
-    private val demand = mergeFrom(1, keyGroups = 2)
+    private val merge = mergeFrom(1, keyGroups = 2)
     private val slow = new RecentDeltas(false) {
       override def open(firstVersion: Long, version: Long, bytes: Long): Option[ByteSource] = {
-        val delta = new ArrayByteSource("a delta", demand.merge.get.deltas.find(_.version == version).get.inline)
+        val delta = new ArrayByteSource("a delta", merge.inputs.find(_.version == version).get.data)
         Some(new ByteSource {
           override def name: String = delta.name
           override def length: Long = delta.length
@@ -242,7 +248,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       }
     }
     val bases = new BaseSnapshots("partition 5", files, () => -1L, slow)
-    bases.follow(demand, snapshot("a"))
+    bases.follow(merge, snapshot("a"))
     assert(begun.await(5, TimeUnit.MINUTES))
   }
 
@@ -261,7 +267,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
         // The thread is free again.
         val next = new Bases(())
         next.follow(mergeFrom(1), snapshot("c"))
-        assert(merged(next).demand.version == 2)
+        assert(merged(next).segment.version == 2)
         if (cause == "a base begins") assert(ready(bases).isInstanceOf[ReadyBase])
         assert(bases.isIdle && bases.lastFailure.isEmpty)
         shared.filter(_.startsWith("base-")).foreach(name => files.delete(s"shared/$name"))
@@ -309,7 +315,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
         bases.follow(mergeFrom(first), snapshot("a"))
         assert(bases.inProgress == Seq(VersionSpan(0, 0), VersionSpan(first, first + 1)))
         eventually(timeout(5.minutes))(assert(bases.isReady))
-        if (first == 1) assert(merged(bases).demand.version == 2)
+        if (first == 1) assert(merged(bases).segment.version == 2)
       }
       assert(taken == 0)
       (0 until 4).foreach { version =>
@@ -413,7 +419,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
     val (begun, end) = (new CountDownLatch(1), new CountDownLatch(1))
     @volatile var stopped = false
     val bases = new BaseSnapshots("partition 6", files, () => -1L) {
-      override protected def write(snapshot: BaseSnapshot, pass: () => Unit): ShippedSegment = {
+      override protected def write(snapshot: BaseSnapshot, pass: () => Unit): SegmentRef = {
         begun.countDown()
         end.await()
         try pass() catch {

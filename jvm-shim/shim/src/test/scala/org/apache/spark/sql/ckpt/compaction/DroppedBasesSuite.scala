@@ -28,13 +28,13 @@ import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.{TaskContext, TaskKilledException}
 import org.apache.spark.sql.ckpt.files.StateFiles
-import org.apache.spark.sql.ckpt.protocol.BaseDemand
+import org.apache.spark.sql.ckpt.protocol.CompactionRequest
 import org.apache.spark.unsafe.Platform
 import org.apache.spark.util.Utils
 
 /** Bases that wait, or are being written, when their store is given up: what they keep of its state. */
 class DroppedBasesSuite extends AnyFunSuite with LiveHeap {
-  private val due = BaseDemand(due = true, required = false)
+  private val due = CompactionRequest.Base
   private val directory = Utils.createTempDir(namePrefix = "dropped-bases").toPath
   private val Rows = 100000
   private val Start = Platform.BYTE_ARRAY_OFFSET.toLong
@@ -145,7 +145,7 @@ class DroppedBasesSuite extends AnyFunSuite with LiveHeap {
     val stuck = new Stuck
     val backend = filled()
     val bases = stuck.bases("a store")
-    bases.follow(BaseDemand(due = true, required = true), deferred(backend))
+    bases.follow(CompactionRequest.RequiredBase, deferred(backend))
     assert(stuck.begun.await(5, TimeUnit.MINUTES))
     val context = TaskContext.empty()
     val error = new AtomicReference[Throwable]

@@ -12,16 +12,15 @@ package org.apache.spark.sql.ckpt.compaction
 
 import java.io.{ByteArrayOutputStream, File, IOException}
 
-import io.github.sparkckpt.engine.segment.{ByteSource, SegmentInfo}
+import io.github.sparkckpt.engine.segment.ByteSource
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.files.ShippedSegment
-import org.apache.spark.sql.ckpt.protocol.{MergeDemand, Message}
+import org.apache.spark.sql.ckpt.protocol.{Blocks, ReadyBase, ReadyMerge, SegmentRef}
 import org.apache.spark.util.Utils
 
 class RecentDeltasSuite extends AnyFunSuite {
-  private val segment =
-    ShippedSegment(SegmentInfo(Array.empty, Array.empty, 0, 0), None, Message.NoBytes)
+  private def segment(firstVersion: Long, version: Long) =
+    SegmentRef(firstVersion, version, new Blocks(Array.empty, Array.empty), 0)
 
   private def newDirectory(): File = Utils.createTempDir(namePrefix = "recent-deltas")
 
@@ -59,10 +58,10 @@ class RecentDeltasSuite extends AnyFunSuite {
     val directory = newDirectory()
     val recent = wanted(directory)
     (1 to 6).foreach(version => add(recent, version, version, version.toByte))
-    recent.replaced(ReadyBase(2, "a", 0, segment))
+    recent.replaced(ReadyBase(segment(0, 2), "a"))
     assert(recent.open(2, 2, 1).isEmpty && recent.open(3, 3, 1).isDefined)
     add(recent, 3, 5, 35)
-    recent.replaced(ReadyMerge(MergeDemand(3, 5, "", Nil), segment))
+    recent.replaced(ReadyMerge(segment(3, 5), ""))
     assert(recent.open(4, 4, 1).isEmpty && recent.open(3, 5, 1).isDefined && recent.open(6, 6, 1).isDefined)
     assert(directory.list().length == 2)
     recent.clear()

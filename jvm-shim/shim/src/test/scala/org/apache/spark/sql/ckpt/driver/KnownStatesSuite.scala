@@ -12,20 +12,14 @@ package org.apache.spark.sql.ckpt.driver
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.protocol.{Locate, Message}
+import org.apache.spark.sql.ckpt.protocol.{StoreRequest, SubtaskKey}
 
 class KnownStatesSuite extends AnyFunSuite {
-  private val key = StoreKey(0, "default", 3)
+  private val key = SubtaskKey(0, "default", 3)
 
   /** The request of a store that has a state of a version in memory, and perhaps is asked for one. */
-  private def locate(version: Long, key: StoreKey, have: String, asked: String = null): Locate =
-    Locate.of(Message.newHeader()
-      .put("operator_id", key.operatorId)
-      .put("store", key.store)
-      .put("partition", key.partition)
-      .put("version", version)
-      .put("have", have)
-      .put("ckpt_id", asked))
+  private def locate(version: Long, key: SubtaskKey, have: String, asked: String = null): StoreRequest =
+    StoreRequest(key, version, version, Option(asked), Some(have))
 
   test("an acknowledged state is current only once its checkpoint is complete") {
     val known = new KnownStates

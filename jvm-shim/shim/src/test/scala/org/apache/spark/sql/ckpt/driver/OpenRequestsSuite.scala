@@ -22,7 +22,7 @@ class OpenRequestsSuite extends AnyFunSuite {
 
   private val requests = new OpenRequests
   private var sent = 0
-  private val ok = Message(Message.Ok, "{}")
+  private val ok = Message.reply("{}")
 
   private def ask(request: Message, reply: Promise[Message]): Future[Message] = requests.ask(request) {
     sent += 1
@@ -30,7 +30,7 @@ class OpenRequestsSuite extends AnyFunSuite {
   }
 
   private def of(job: String, partition: Int = 0): Message =
-    Message("locate", s"""{"job":"$job","partition":$partition}""")
+    Message("locate", job, s"""{"subtask":[0,"default",$partition]}""")
 
   private def now(reply: Future[Message]): Option[Message] = reply.value.map(_.get)
 
@@ -69,7 +69,7 @@ class OpenRequestsSuite extends AnyFunSuite {
     assert(sent == 2)
     reply.success(ok)
     assert(both.forall(now(_).contains(ok)) && requests.size == 0)
-    lost.success(Message(Message.Ok, "{}"))
+    lost.success(Message.reply("{}"))
     assert(requests.size == 0)
   }
 

@@ -39,10 +39,10 @@ class RegisteredExecutorsSuite extends AnyFunSuite {
     }
   }
 
-  private def notification(version: Long) = Message(Message.Notify, s"""{"version":$version}""")
+  private def notification(version: Long) = Message(Message.Notify, "job", s"""{"version":$version}""")
 
   private def headers(executor: Executor): Seq[String] = executor.heard.toSeq.map {
-    case (Message.Notify, header: String, _, _) => header
+    case (Message.Notify, "job", header: String, _, _) => header
   }
 
   test("every executor is told, and one that is removed is not") {

@@ -20,7 +20,7 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-import org.apache.spark.sql.ckpt.protocol.SharedFileLimits
+import org.apache.spark.sql.ckpt.protocol.{SegmentRef, SharedFileLimits}
 import org.apache.spark.util.Utils
 
 class GroupCommitSuite extends AnyFunSuite {
@@ -36,17 +36,19 @@ class GroupCommitSuite extends AnyFunSuite {
   }
 
   private def commit(group: GroupCommit, task: Long, size: Long = 1, limits: SharedFileLimits = patient)(
-      body: OutputStream => SegmentInfo): Future[ShippedSegment] =
-    threads.submit(() => group.write(files, stage, task, size, limits)(body))
+      body: OutputStream => SegmentInfo): Future[SegmentRef] =
+    threads.submit(() => group.write(files, stage, task, 8, size, limits)(body))
 
-  private def result(future: Future[ShippedSegment]): ShippedSegment = future.get(5, TimeUnit.MINUTES)
+  private def result(future: Future[SegmentRef]): SegmentRef = future.get(5, TimeUnit.MINUTES)
 
   /** The bytes that a segment says are its own. */
-  private def read(segment: ShippedSegment): String = {
+  private def read(segment: SegmentRef): String = {
     val all = new String(files.readFully(segment.path.get))
-    segment.share.foreach(share => assert(share.fileBytes == all.length))
-    segment.share.fold(all)(share => all.slice(share.start.toInt, share.start.toInt + segment.info.bytes.toInt))
+    assert(segment.fileSize == all.length && segment.firstVersion == 8 && segment.version == 8)
+    all.slice(segment.offsets.head.toInt, segment.offsets.head.toInt + segment.size.toInt)
   }
+
+  private def isAlone(segment: SegmentRef): Boolean = segment.offsets.head == 0 && segment.fileSize == segment.size
 
   test("tasks of a stage that commit together have one file, and each knows its part") {
     val group = new GroupCommit
@@ -55,14 +57,14 @@ class GroupCommitSuite extends AnyFunSuite {
     val shipped = segments.map(result)
     assert(shipped.map(read) == Seq("one", "second", "3"))
     assert(shipped.flatMap(_.path).distinct.size == 1)
-    assert(shipped.flatMap(_.share).map(_.start).toSet.size == 3)
+    assert(shipped.map(_.offsets.head).toSet.size == 3)
   }
 
   test("a task without others does not wait, and its file is its own") {
     val group = new GroupCommit
     group.enter(stage, 1L)
     val shipped = result(commit(group, 1L)(body("alone")))
-    assert(read(shipped) == "alone" && shipped.share.isEmpty && shipped.path.get.startsWith("shared/delta-"))
+    assert(read(shipped) == "alone" && isAlone(shipped) && shipped.path.get.startsWith("shared/delta-"))
   }
 
   test("a task that has ended is not waited for") {
@@ -79,8 +81,8 @@ class GroupCommitSuite extends AnyFunSuite {
     val impatient = patient.copy(maxWaitMillis = 1)
     group.enter(stage, 1L)
     group.enter(stage, 2L)
-    assert(result(commit(group, 1L, limits = impatient)(body("first"))).share.isEmpty)
-    assert(result(commit(group, 2L, limits = impatient)(body("second"))).share.isEmpty)
+    assert(isAlone(result(commit(group, 1L, limits = impatient)(body("first")))))
+    assert(isAlone(result(commit(group, 2L, limits = impatient)(body("second")))))
   }
 
   test("a file that is full is written, and the next task begins another") {
@@ -92,7 +94,7 @@ class GroupCommitSuite extends AnyFunSuite {
     group.leave(stage, 2L)
     val next = result(commit(group, 3L, limits = small)(body("third")))
     assert(full.map(read) == Seq("task 1", "task 2") && full.flatMap(_.path).distinct.size == 1)
-    assert(read(next) == "third" && next.share.isEmpty)
+    assert(read(next) == "third" && isAlone(next))
   }
 
   test("attempts of a stage share nothing") {
@@ -101,8 +103,8 @@ class GroupCommitSuite extends AnyFunSuite {
     group.enter(stage, 1L)
     group.enter(again, 2L)
     val first = result(commit(group, 1L)(body("first")))
-    val second = group.write(files, again, 2L, 1, patient)(body("second"))
-    assert(first.path != second.path && first.share.isEmpty && second.share.isEmpty)
+    val second = group.write(files, again, 2L, 8, 1, patient)(body("second"))
+    assert(first.path != second.path && isAlone(first) && isAlone(second))
   }
 
   test("where the one that writes for all fails, each other writes for itself") {
@@ -113,7 +115,7 @@ class GroupCommitSuite extends AnyFunSuite {
     val other = commit(group, 2L)(body("other"))
     assert(intercept[java.util.concurrent.ExecutionException](result(leads)).getCause.getMessage == "killed")
     val shipped = result(other)
-    assert(read(shipped) == "other" && shipped.share.isEmpty)
+    assert(read(shipped) == "other" && isAlone(shipped))
   }
 
   test("a task that is killed while another writes for it ends only when its changes are not read any more") {
@@ -128,14 +130,14 @@ class GroupCommitSuite extends AnyFunSuite {
     awaitBlocked()
     @volatile var killed = false
     val follower = new Thread(() => {
-      group.write(files, stage, 2L, 1, patient)(body("second"))
+      group.write(files, stage, 2L, 8, 1, patient)(body("second"))
       killed = Thread.currentThread().isInterrupted
     })
     follower.start()
     writing.await()
     follower.interrupt()
     goOn.countDown()
-    assert(result(leads).share.isDefined)
+    assert(!isAlone(result(leads)))
     follower.join()
     assert(killed)
   }

@@ -22,7 +22,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.ckpt.families.ColumnFamily
-import org.apache.spark.sql.ckpt.protocol.PartitionFilter
+import org.apache.spark.sql.ckpt.protocol.{Blocks, PartitionFilter, SegmentRef}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.SchemaHelper.SchemaWriter
 import org.apache.spark.sql.types._
@@ -66,7 +66,8 @@ private[ckpt] trait RowPartitionsTesting {
   protected def filter(store: StateStoreId, operator: String, format: Option[Int]): RowFilter = {
     val default = ColumnFamily(
       "default", group, group, NoPrefixKeyStateEncoderSpec(group), multiValue = false, isInternal = false)
-    val segment = StateLocation.Segment(isBase = true, None, Array(0L), Array.empty, Seq(PartitionFilter(3, Set(own))))
+    val segment =
+      SegmentRef(0, 1, new Blocks(Array(0), Array(0L)), 0, filters = Seq(PartitionFilter(3, Set(own))))
     val found = StateLocation("id", Array(3, 512), operator, format, 0, Seq(segment))
     new RowPartitions(store, default, new Configuration()).filter(found, segment)
   }

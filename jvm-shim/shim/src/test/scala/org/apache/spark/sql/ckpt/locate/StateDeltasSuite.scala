@@ -13,14 +13,14 @@ package org.apache.spark.sql.ckpt.locate
 import scala.collection.mutable
 
 import io.github.sparkckpt.engine.backend.HashMapStateBackend
-import io.github.sparkckpt.engine.segment.SegmentBytes
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.ckpt.families.ColumnFamily
-import org.apache.spark.sql.ckpt.files.StateFiles
+import org.apache.spark.sql.ckpt.files.{NewSegments, StateFiles}
+import org.apache.spark.sql.ckpt.protocol.SegmentRef
 import org.apache.spark.sql.execution.streaming.state.{NoPrefixKeyStateEncoderSpec, StateStoreId}
 import org.apache.spark.sql.types.{LongType, StructField, StructType}
 import org.apache.spark.unsafe.Platform
@@ -29,8 +29,8 @@ import org.apache.spark.util.Utils
 class StateDeltasSuite extends AnyFunSuite {
   private val files = new StateFiles(new Path(Utils.createTempDir(namePrefix = "deltas").toURI), new Configuration())
   private val backend = new HashMapStateBackend(4)
-  private val bases = mutable.Map.empty[Long, StateLocation.Segment]
-  private val deltas = mutable.Map.empty[Long, StateLocation.Segment]
+  private val bases = mutable.Map.empty[Long, SegmentRef]
+  private val deltas = mutable.Map.empty[Long, SegmentRef]
 
   private val number = StructType(Seq(StructField("n", LongType)))
   private val partitions = new RowPartitions(
@@ -39,23 +39,20 @@ class StateDeltasSuite extends AnyFunSuite {
       "default", number, number, NoPrefixKeyStateEncoderSpec(number), multiValue = false, isInternal = false),
     new Configuration())
 
-  private def inline(isBase: Boolean, segment: SegmentBytes) =
-    StateLocation.Segment(isBase, None, segment.info.offsets, segment.bytes)
-
   // Six batches; the third changes nothing.
   for (version <- 1L to 6L) {
     val family = backend.declareFamily("default", (_, _, _) => 0)
     backend.openForWrite(version - 1)
     val snapshot = backend.snapshotBase()
-    try bases(version - 1) = inline(isBase = true, snapshot.toBytes()) finally snapshot.close()
+    try bases(version - 1) = NewSegments.inline(0, version - 1, snapshot.toBytes()) finally snapshot.close()
     val key = Array.fill[Byte](8)(version.toByte)
     val start = Platform.BYTE_ARRAY_OFFSET
     if (version != 3) family.put(key, start, 8, key, start, 8)
     backend.commit()
-    deltas(version) = inline(isBase = false, backend.deltaBytes())
+    deltas(version) = NewSegments.inline(version, version, backend.deltaBytes())
   }
 
-  private def located(segments: StateLocation.Segment*) =
+  private def located(segments: SegmentRef*) =
     StateLocation("id", Array(4), "operator", None, 0, segments)
 
   /** Versions of the deltas between two versions, from the retained checkpoints. */
@@ -66,7 +63,7 @@ class StateDeltasSuite extends AnyFunSuite {
     }
 
   private def deltasOf(from: Long, until: Long, ofBatches: Boolean)(
-      retained: (Long, StateLocation)*): Seq[(StateDeltas, VersionedDelta)] = {
+      retained: (Long, StateLocation)*): Seq[(StateDeltas, FilteredDelta)] = {
     val places = retained.toMap
     def locate(version: Long): StateLocation =
       places.getOrElse(version, throw new CheckpointFailure("CheckpointNotFoundError", s"$version is not retained"))
@@ -75,7 +72,7 @@ class StateDeltasSuite extends AnyFunSuite {
   }
 
   test("deltas that were merged are in the checkpoint of the last of their versions") {
-    val newest = 6L -> located(deltas(1), deltas(4).copy(covers = 3), deltas(5), deltas(6))
+    val newest = 6L -> located(deltas(1), deltas(4).copy(firstVersion = 2), deltas(5), deltas(6))
     val older = 4L -> located(deltas(1), deltas(2), deltas(4))
     assert(versions(4, 6)(newest) == Seq(5, 6))
     assert(versions(0, 6)(newest, older) == Seq(1, 2, 4, 5, 6))
@@ -85,7 +82,7 @@ class StateDeltasSuite extends AnyFunSuite {
   }
 
   test("a replay of batches applies merged deltas, if all their batches are wanted") {
-    val newest = 6L -> located(deltas(1), deltas(4).copy(covers = 3), deltas(5), deltas(6))
+    val newest = 6L -> located(deltas(1), deltas(4).copy(firstVersion = 2), deltas(5), deltas(6))
     def replayed(from: Long) = deltasOf(from, 6, ofBatches = false)(newest).map(_._2.version)
     assert(replayed(1) == Seq(4, 5, 6) && replayed(4) == Seq(5, 6))
     assert(intercept[CheckpointFailure](replayed(2)).reason.contains("Batches 4 to 5"))

@@ -39,7 +39,7 @@ class LaterLoadsSuite extends AnyFunSuite {
     }
     override val sizes: IndexedSeq[Long] = IndexedSeq.empty
     override val covers: IndexedSeq[Int] = IndexedSeq.empty
-    override val areOrdered: IndexedSeq[Boolean] = IndexedSeq.empty
+    override val flags: IndexedSeq[Int] = IndexedSeq.empty
     override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = ()
     override def close(): Unit = ()
     override def unreadable(cause: Throwable): Throwable = cause

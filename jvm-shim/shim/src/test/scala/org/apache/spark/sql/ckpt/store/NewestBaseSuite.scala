@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.store
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.protocol.MergeDemand
+import org.apache.spark.sql.ckpt.protocol.{Blocks, SegmentRef}
 
 class NewestBaseSuite extends AnyFunSuite {
   private def committed(base: NewestBase, versions: Range): Unit =
@@ -65,7 +65,8 @@ class NewestBaseSuite extends AnyFunSuite {
     val base = new NewestBase
     base.loaded(10, 0)
     committed(base, 11 to 16)
-    base.committed(17, hasDelta = true, None, Some(MergeDemand(11, 14, "", Nil)))
+    val merged = SegmentRef(11, 14, new Blocks(Array.empty, Array.empty), 0)
+    base.committed(17, hasDelta = true, None, Some(merged))
     assert(base.version == 17 - 4)
   }
 }

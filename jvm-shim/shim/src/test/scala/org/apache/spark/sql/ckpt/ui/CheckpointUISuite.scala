@@ -31,12 +31,12 @@ class CheckpointUISuite extends AnyFunSuite {
 
   private def hasTab(context: SparkContext): Boolean = context.ui.exists(_.getTabs.exists(_.name == "Checkpoints"))
 
-  private def trigger(details: Boolean) = Trigger("job", "location", "query", None, 0, 1, 1, "4.2.0", Nil, None, None,
-    Nil, Nil, reportDetails = details).toMessage.json
+  private def trigger(details: Boolean) = Trigger("job", "location", "query", None, 0, 1, 1, "4.2.0", Nil, Nil, None,
+    Map.empty, Map.empty, reportDetails = details).toMessage.json
 
   test("the driver asks for details of reports only if it says so") {
     assert(trigger(details = true).path("report_details").asBoolean())
-    assert(!trigger(details = false).has("report_details"))
+    assert(!trigger(details = false).path("report_details").asBoolean(true))
   }
 
   test("without UI and event log there is nothing to report to") {

@@ -1,0 +1,54 @@
+/*
+ * Licensed under the Apache License, Version 2.0 (the "License"); you may not use this file except in compliance with
+ * the License. You may obtain a copy of the License at
+ *
+ *    http://www.apache.org/licenses/LICENSE-2.0
+ *
+ * Unless required by applicable law or agreed to in writing, software distributed under the License is distributed on
+ * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
+ * specific language governing permissions and limitations under the License.
+ */
+package org.apache.spark.sql.ckpt.files
+
+import java.io.OutputStream
+
+import io.github.sparkckpt.engine.segment.{SegmentBytes, SegmentInfo}
+
+import org.apache.spark.sql.ckpt.protocol.{Blocks, SegmentRef}
+
+/** New segments of a store: their bytes travel with an ack, or are in a file. */
+private[ckpt] object NewSegments {
+
+  /** A segment whose bytes travel with an ack. */
+  def inline(firstVersion: Long, version: Long, segment: SegmentBytes): SegmentRef = {
+    val info = segment.info
+    val blocks = new Blocks(info.keyGroups, info.offsets, segment.bytes)
+    SegmentRef(firstVersion, version, blocks, info.bytes, flags = info.flags)
+  }
+
+  /**
+   * Writes a segment to a file of its own.
+   *
+   * @param kind first part of the file name
+   */
+  def inFile(files: StateFiles, kind: String, firstVersion: Long, version: Long)(
+      write: OutputStream => SegmentInfo): SegmentRef = {
+    var info: SegmentInfo = null
+    val name = files.write(kind)(out => info = write(out))
+    inFile(name, start = 0, info.bytes, firstVersion, version, info)
+  }
+
+  /**
+   * A segment in a file.
+   *
+   * @param path     file relative to the `ckpt` directory
+   * @param start    start of the segment in the file
+   * @param fileSize bytes of the file
+   */
+  def inFile(
+      path: String, start: Long, fileSize: Long, firstVersion: Long, version: Long, info: SegmentInfo): SegmentRef = {
+    val offsets = if (start == 0) info.offsets else info.offsets.map(_ + start)
+    val blocks = new Blocks(info.keyGroups, offsets)
+    SegmentRef(firstVersion, version, blocks, info.bytes, Some(path), fileSize, flags = info.flags)
+  }
+}
