@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 import pyarrow.parquet as pq
 from kafka import KafkaAdminClient, KafkaProducer
 from pyspark.sql import DataFrame, SparkSession
@@ -36,7 +36,7 @@ class Topics:
         sent: list[Any] = []
         for file in _files(folder):
             for row in pq.read_table(file).to_pylist():
-                sent.append(producer.send(folder.name, orjson.dumps(row), partition=len(sent) % PARTITIONS))
+                sent.append(producer.send(folder.name, msgspec.json.encode(row), partition=len(sent) % PARTITIONS))
         producer.flush()
         for future in sent:
             future.get()  # raises the error of a record that the broker does not have

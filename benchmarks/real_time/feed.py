@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import orjson
+import msgspec
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from benchmarks.real_time.latency import Output, Sent
@@ -62,7 +62,7 @@ class Feed:
         self._producer.close()
 
     def _send(self, row: Sent) -> Any:  # noqa: ANN401 - kafka-python has no types
-        value = orjson.dumps({"key": row.key, "number": row.number, "sent": row.sent})
+        value = msgspec.json.encode({"key": row.key, "number": row.number, "sent": row.sent})
         return self._producer.send(self._topic, value, partition=row.key % self._partitions)
 
 
@@ -85,7 +85,7 @@ class Results:
         """Appends further records to `outputs`; waits up to 0.2 s for the first."""
         for records in self._consumer.poll(timeout_ms=_POLL_MS, max_records=10_000).values():
             for record in records:
-                value = orjson.loads(record.value)
+                value = msgspec.json.decode(record.value)
                 self.outputs.append(Output(value["key"], value["number"], value["rows"], record.timestamp))
 
     def drain(self) -> None:

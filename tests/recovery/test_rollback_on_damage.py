@@ -373,7 +373,7 @@ def test_a_run_whose_rollback_fails_midway_completes_and_drops_nothing_more(
 
     def report() -> None:
         for key in keys:
-            job.unreadable(Unreadable(driver.run_id, key, batch, "wrong block checksum"))
+            job.unreadable(Unreadable(key, batch, "wrong block checksum", job=driver.run_id))
 
     def fail(*_: object) -> None:
         raise StorageError("move", "commits/5", "no answer")
@@ -386,7 +386,7 @@ def test_a_run_whose_rollback_fails_midway_completes_and_drops_nothing_more(
     for request in (
         lambda: job.acknowledge(driver.make_ack(keys[0], batch + 1)),
         lambda: job.trigger(driver.make_trigger(batch + 1)),
-        lambda: job.end_offsets(EndOffsets(driver.run_id, batch, batch + 1, "")),
+        lambda: job.end_offsets(EndOffsets(batch, batch + 1, "", job=driver.run_id)),
     ):
         with pytest.raises(RollbackBegunError, match="finish the rollback with: spark-ckpt rollback"):
             request()

@@ -36,7 +36,7 @@ from spark_ckpt.cli.results.sources import position_line, source_json
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.figures import count, human_size, iso_time
 from spark_ckpt.format.segment_flags import COMPRESSED
-from spark_ckpt.format.segment_ref import NO_KEY_GROUPS, NO_OFFSETS, SegmentRef
+from spark_ckpt.format.segment_ref import NO_BLOCKS, SegmentRef
 from spark_ckpt.location.find import FoundCheckpoint
 from spark_ckpt.metadata import MasterState, OperatorState, OperatorSubtaskState
 from spark_ckpt.metadata.properties import CheckpointProperties, decode
@@ -165,7 +165,7 @@ def segments_of_table(table: SegmentTable, subtask: int) -> list[SegmentRef]:
     chain = slice(first, first + int(table.counts[subtask]))
     columns = (table.first_versions, table.versions, table.sizes, table.flags)
     return [
-        SegmentRef(first_version, version, NO_KEY_GROUPS, NO_OFFSETS, size, flags=flags)
+        SegmentRef(first_version, version, NO_BLOCKS, size, flags=flags)
         for first_version, version, size, flags in zip(*(column[chain].tolist() for column in columns), strict=True)
     ]
 
