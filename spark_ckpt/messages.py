@@ -15,6 +15,7 @@ from typing import NamedTuple
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
 from spark_ckpt.checkpoint.policy import ShippingLimits
 from spark_ckpt.completed import JobStatus
+from spark_ckpt.format.integers import Int64, Natural
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.spark_files.entries import OffsetEntry
@@ -44,11 +45,11 @@ class Operator:
         state_format_version: version of its state format; None if the operator has none.
     """
 
-    operator_id: int
+    operator_id: Natural
     name: str
     stores: tuple[str, ...]
-    parallelism: int
-    state_format_version: int | None = None
+    parallelism: Natural
+    state_format_version: Natural | None = None
 
 
 @dataclass(slots=True)
@@ -57,18 +58,18 @@ class Trigger(JobMessage):
 
     location: str
     query_id: str
-    batch_id: int
-    version: int
+    batch_id: Natural
+    version: Natural
     operators: tuple[Operator, ...]
     sources: tuple[Source, ...] = ()
     query_name: str | None = None
-    checkpoint_format: int = 1
+    checkpoint_format: Natural = 1
     settings: Mapping[str, str] = field(default_factory=dict)
     hadoop: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold credentials
     spark_version: str = ""
     offset_log: str | None = None
-    real_time_ms: int | None = None
-    log_epoch: int | None = None
+    real_time_ms: Natural | None = None
+    log_epoch: Natural | None = None
     report_details: bool = False
 
     @property
@@ -113,9 +114,9 @@ class TriggerReply:
         limits: how stores ship their segments.
     """
 
-    generation: int
-    max_parallelism: int
-    key_group_factors: tuple[int, ...]
+    generation: Natural
+    max_parallelism: Natural
+    key_group_factors: tuple[Natural, ...]
     limits: ShippingLimits
 
 
@@ -124,7 +125,7 @@ class Locate(JobMessage):
     """Request for the location of a version's state. `state_id` is the id that Spark asks for, or None."""
 
     subtask: SubtaskKey
-    version: int
+    version: Natural
     state_id: str | None = None
 
 
@@ -185,12 +186,12 @@ class LocateReply:
     """
 
     state_id: str | None
-    checkpoint_id: int | None
-    max_parallelism: int
-    key_group_factors: tuple[int, ...]
+    checkpoint_id: Natural | None
+    max_parallelism: Natural
+    key_group_factors: tuple[Natural, ...]
     operator: str
-    state_format_version: int | None
-    rows: int
+    state_format_version: Natural | None
+    rows: Int64
     segments: tuple[SegmentRef, ...]
     compaction: CompactionRequest = NO_COMPACTION
     limits: ShippingLimits | None = None
@@ -201,11 +202,11 @@ class LocateReply:
 class Task(NamedTuple):
     """Acknowledging task attempt. `partition` is the task's partition in its stage."""
 
-    stage_id: int
-    stage_attempt: int
-    partition: int
-    attempt_number: int
-    task_attempt_id: int = 0
+    stage_id: Int64
+    stage_attempt: Natural
+    partition: Natural
+    attempt_number: Natural
+    task_attempt_id: Natural = 0
     executor: str = ""
 
 
@@ -249,8 +250,8 @@ class InProgress(NamedTuple):
     """A base or a merge that a store is writing, or that waits for a later ack: the versions whose changes it has. A
     base has those from version 0 on, and the version 0 until its writing begins."""
 
-    first_version: int
-    version: int
+    first_version: Natural
+    version: Natural
 
     @property
     def is_base(self) -> bool:
@@ -263,17 +264,17 @@ class Ack(JobMessage):
     """Acknowledgement of a subtask's store. Fields as in docs/protocol.md. Immutable by convention."""
 
     subtask: SubtaskKey
-    batch_id: int
-    version: int
+    batch_id: Natural
+    version: Natural
     state_id: str
     task: Task
-    rows: int
+    rows: Int64
     delta: SegmentRef
     base_state_id: str | None = None
     base: BaseSnapshot | None = None
-    rows_updated: int = 0
-    rows_removed: int = 0
-    timings_us: Mapping[str, int] = field(default_factory=dict)
+    rows_updated: Int64 = 0
+    rows_removed: Int64 = 0
+    timings_us: Mapping[str, Int64] = field(default_factory=dict)
     compaction_failure: str | None = None
     merged: MergedDeltas | None = None
     in_progress: tuple[InProgress, ...] = ()
@@ -299,8 +300,8 @@ class EndOffsets(JobMessage):
         offset_log: text of `offsets/<batch_id>`, which Spark is about to write.
     """
 
-    batch_id: int
-    version: int
+    batch_id: Natural
+    version: Natural
     offset_log: str
 
 
@@ -308,8 +309,8 @@ class EndOffsets(JobMessage):
 class EndOffsetsReply:
     """Reply to `EndOffsets`: the durable checkpoint and its version."""
 
-    completed: int
-    completed_version: int
+    completed: Natural
+    completed_version: Natural
 
 
 class Outcome(Enum):
@@ -340,8 +341,8 @@ class AckReply:
     outcome: Outcome
     state_id: str | None
     compaction: CompactionRequest = NO_COMPACTION
-    completed: int | None = None
-    completed_version: int | None = None
+    completed: Natural | None = None
+    completed_version: Natural | None = None
     reason: str | None = None
     keep_deltas: bool = False
 
@@ -351,8 +352,8 @@ class Decline(JobMessage):
     """Decline of a store without a snapshot, whose task is about to fail. Fields as in docs/protocol.md."""
 
     subtask: SubtaskKey
-    batch_id: int
-    version: int
+    batch_id: Natural
+    version: Natural
     task: Task
     reason: str
 
@@ -362,7 +363,7 @@ class Unreadable(JobMessage):
     """Report of a store that could not read a version from its files. Fields as in docs/protocol.md."""
 
     subtask: SubtaskKey
-    version: int
+    version: Natural
     reason: str
 
 
@@ -370,10 +371,10 @@ class Unreadable(JobMessage):
 class TaskFailed(JobMessage):
     """Failure of a task attempt."""
 
-    stage_id: int
-    stage_attempt: int
-    partition: int
-    attempt_number: int
+    stage_id: Int64
+    stage_attempt: Natural
+    partition: Natural
+    attempt_number: Natural
     reason: str = ""
 
 
@@ -401,6 +402,6 @@ class Notification:
 
     job: str
     event: Event
-    version: int | None
-    checkpoint_id: int | None = None
+    version: Natural | None
+    checkpoint_id: Natural | None = None
     reason: str | None = None

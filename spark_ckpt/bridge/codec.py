@@ -7,9 +7,8 @@ the segments (docs/protocol.md, section 1.2).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -18,6 +17,8 @@ from numpy.typing import NDArray
 from spark_ckpt.bridge.protocol import PROTOCOL_VERSION, UNASKED, Message
 from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.errors import ProtocolError
+from spark_ckpt.format.integers import Int64, Natural
+from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segment_ref import NO_BLOCKS, Blocks, SegmentRef
 from spark_ckpt.format.state_ids import canonical_state_id, is_state_id
 from spark_ckpt.messages import (
@@ -49,6 +50,9 @@ Request: TypeAlias = Trigger | Locate | Ack | EndOffsets | Decline | Unreadable 
 Reply: TypeAlias = TriggerReply | LocateReply | AckReply | EndOffsetsReply
 """Reply with fields."""
 
+_MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""Errors of a decoder."""
+
 _GROUP_BYTES = 4
 _OFFSET_BYTES = 8
 
@@ -64,10 +68,10 @@ class Start:
         hung: number of side processes that this JVM has killed before, because they gave no sign of life.
     """
 
-    protocol: int
+    protocol: Int64
     spark_version: str
-    pid: int
-    hung: int = 0
+    pid: Natural
+    hung: Natural = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,13 @@ class ErrorReply:
     fatal: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """What a malformed message about a store has nevertheless."""
+
+    subtask: SubtaskKey
+
+
 class _Expected(Blocks):
     """Blocks of which only the number is known yet."""
 
@@ -117,7 +128,7 @@ class _Expected(Blocks):
 
 def _from_json(kind: type, value: Any) -> Blocks:  # noqa: ANN401
     if kind is not Blocks or type(value) is not int or value < 0:
-        raise ValueError(f"{value!r} is no number of blocks")
+        raise ValueError("Expected a number of blocks")
     return _Expected(value)
 
 
@@ -127,22 +138,26 @@ def _to_json(value: object) -> int:
     return len(value)
 
 
+REQUESTS: dict[str, tuple[type, type | None]] = {
+    "start": (Start, StartReply),
+    "check": (Check, None),
+    "trigger": (Trigger, TriggerReply),
+    "locate": (Locate, LocateReply),
+    "ack": (Ack, AckReply),
+    "end_offsets": (EndOffsets, EndOffsetsReply),
+    "decline": (Decline, None),
+    "unreadable": (Unreadable, None),
+    "task_failed": (TaskFailed, None),
+    "close": (Close, None),
+}
+"""Type of each kind of request that has fields, and of its reply; None for a reply without."""
+
 _ENCODER = msgspec.json.Encoder(enc_hook=_to_json)
 _DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(type_, dec_hook=_from_json)
-    for kind, type_ in (
-        ("start", Start),
-        ("check", Check),
-        ("trigger", Trigger),
-        ("locate", Locate),
-        ("ack", Ack),
-        ("end_offsets", EndOffsets),
-        ("decline", Decline),
-        ("unreadable", Unreadable),
-        ("task_failed", TaskFailed),
-        ("close", Close),
-    )
+    kind: msgspec.json.Decoder(request, dec_hook=_from_json) for kind, (request, _) in REQUESTS.items()
 }
+_SUBJECT = msgspec.json.Decoder(_Subject)
+_FIELDS = msgspec.json.Decoder(dict[str, Any])
 
 
 # ---- requests --------------------------------------------------------------------------------------------------------
@@ -157,16 +172,14 @@ def decode(message: Message) -> Any:  # noqa: ANN401  (the kind decides)
     decoder = _DECODERS.get(message.kind)
     if decoder is None:
         raise ProtocolError(f"unknown message '{message.kind}' in version {PROTOCOL_VERSION}")
-    try:
-        request = decoder.decode(message.header)
-    except msgspec.MsgspecError as e:
-        raise ProtocolError(f"malformed '{message.kind}' message: {e}") from None
+    request = _decoded(decoder, message)
     if isinstance(request, Start | Check):
         return request
     request.job = message.job
     if isinstance(request, Ack):
         _check_ids(request)
-        _take_blocks(request.segments, message.index, memoryview(message.payload))
+        _check_segments(request)
+        _take_blocks(request, message.index, memoryview(message.payload))
         if request.compaction_failure is not None:
             request.compaction_failure = redacted(request.compaction_failure)
     elif isinstance(request, Trigger):
@@ -178,25 +191,63 @@ def decode(message: Message) -> Any:  # noqa: ANN401  (the kind decides)
     return request
 
 
+def fields_of(reply: Message) -> dict[str, Any]:
+    """Fields of the driver's answer to a request for files.
+
+    Raises:
+        ProtocolError: it has no JSON object.
+    """
+    return cast("dict[str, Any]", _decoded(_FIELDS, reply))
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], message: Message) -> Any:  # noqa: ANN401
+    # The texts of these errors have names and types, and no values of fields, which may be credentials.
+    try:
+        return decoder.decode(message.header)
+    except _MALFORMED as e:
+        raise ProtocolError(f"{_subject(message)}malformed '{message.kind}' message: {e}") from None
+
+
+def _subject(message: Message) -> str:
+    try:
+        return f"{_SUBJECT.decode(message.header).subtask}: "
+    except _MALFORMED:
+        return ""
+
+
 def _check_ids(ack: Ack) -> None:
     if not is_state_id(ack.state_id):
-        raise ProtocolError(f"a state id is a UUID in lower case; found {ack.state_id!r}")
+        raise _wrong(ack, f"a state id is a UUID in lower case; found {ack.state_id!r}")
     if ack.base_state_id is not None:
         ack.base_state_id = canonical_state_id(ack.base_state_id)
     if ack.base is not None:
         ack.base.state_id = canonical_state_id(ack.base.state_id)
+
+
+def _check_segments(ack: Ack) -> None:
+    if not ack.delta.first_version == ack.delta.version == ack.version:
+        raise _wrong(ack, f"the delta of version {ack.version} has the versions {_versions(ack.delta)}")
+    if ack.base is not None and not ack.base.segment.is_base:
+        raise _wrong(ack, f"a base has the versions {_versions(ack.base.segment)}")
     if ack.merged is not None and not 0 < ack.merged.first_version <= ack.merged.version:
-        raise ProtocolError(f"merged deltas have the versions {ack.merged.first_version} to {ack.merged.version}")
+        raise _wrong(ack, f"merged deltas have the versions {_versions(ack.merged.segment)}")
+    for segment in ack.segments:
+        if segment.path is not None and segment.size > segment.file_size:
+            raise _wrong(ack, f"{segment.size} bytes exceed {segment.path}, which has {segment.file_size} bytes")
 
 
-def _take_blocks(segments: Iterable[SegmentRef], index: bytes, payload: memoryview) -> None:
-    """Give segments their blocks, which follow one another in index and payload."""
+def _versions(segment: SegmentRef) -> str:
+    return f"{segment.first_version} to {segment.version}"
+
+
+def _take_blocks(ack: Ack, index: bytes, payload: memoryview) -> None:
+    """Give the segments their blocks, which follow one another in index and payload."""
     at = taken = 0
-    for segment in segments:
+    for segment in ack.segments:
         count = segment.blocks.count if isinstance(segment.blocks, _Expected) else len(segment.blocks)
         end = at + (_GROUP_BYTES + _OFFSET_BYTES) * count
         if end > len(index):
-            raise ProtocolError(f"the segment has {count} blocks, but the index has {len(index)} bytes")
+            raise _wrong(ack, f"the segment has {count} blocks, but the index has {len(index)} bytes")
         key_groups = np.frombuffer(index, "<u4", count, at)
         offsets = np.frombuffer(index, "<i8", count, at + _GROUP_BYTES * count)
         data, at = payload[:0], end
@@ -204,27 +255,34 @@ def _take_blocks(segments: Iterable[SegmentRef], index: bytes, payload: memoryvi
             data = payload[taken : taken + segment.size]
             taken += segment.size
             if len(data) != segment.size:
-                raise ProtocolError(f"the segment has {segment.size} bytes, but the payload holds {len(data)}")
-        _check_blocks(segment, key_groups, offsets)
+                raise _wrong(ack, f"the segment has {segment.size} bytes, but the payload holds {len(data)}")
+        if (reason := _misplaced(segment, key_groups, offsets)) is not None:
+            raise _wrong(ack, reason)
         segment.blocks = Blocks(key_groups, offsets, data)
     if at != len(index) or taken != len(payload):
-        raise ProtocolError("the index or payload of a message is longer than its header states")
+        raise _wrong(ack, "the index or payload of an ack is longer than its header states")
 
 
-def _check_blocks(segment: SegmentRef, key_groups: NDArray[np.uint32], offsets: NDArray[np.int64]) -> None:
+def _misplaced(segment: SegmentRef, key_groups: NDArray[np.uint32], offsets: NDArray[np.int64]) -> str | None:
+    """Reason why the blocks are not those of a segment, or None."""
     if not key_groups.size:
-        return
+        return None
     if not (_ascends(key_groups) and _ascends(offsets)):
-        raise ProtocolError("key groups and offsets of a segment must ascend")
+        return "key groups and offsets of a segment must ascend"
     end = segment.size if segment.path is None else segment.file_size
     if offsets[0] < 0 or offsets[-1] >= end or offsets[-1] - offsets[0] >= segment.size:
         place = "the payload" if segment.path is None else f"{segment.path}, which has {segment.file_size}"
-        raise ProtocolError(f"offsets of a segment of {segment.size} bytes lie outside of it or of {place}")
+        return f"offsets of a segment of {segment.size} bytes lie outside of it or of {place}"
+    return None
 
 
 def _ascends(numbers: NDArray[np.integer]) -> bool:
     # Most segments have few key groups. For those, a search in the bytes is several times as fast as `all`.
     return b"\0" not in (numbers[1:] > numbers[:-1]).tobytes()
+
+
+def _wrong(ack: Ack, reason: str) -> ProtocolError:
+    return ProtocolError(f"{ack.subtask}: {reason}")
 
 
 # ---- replies and notifications ---------------------------------------------------------------------------------------
@@ -237,7 +295,7 @@ def ok(request_id: int, reply: Reply | StartReply | None = None) -> Message:
     segments = _segments_of(reply)
     index = b"".join(_index_of(segment.blocks) for segment in segments)
     payload = b"".join(segment.data for segment in segments if segment.path is None)
-    return Message(request_id, "ok", "", _ENCODER.encode(reply), index, payload)
+    return Message(request_id, "ok", "", _json(reply), index, payload)
 
 
 def _segments_of(reply: Reply | StartReply) -> tuple[SegmentRef, ...]:
@@ -254,19 +312,22 @@ def _index_of(blocks: Blocks) -> bytes:
 
 def error(request_id: int, name: str, message: str, fatal: bool) -> Message:
     """Message with an error as the reply."""
-    return Message(request_id, "error", "", _ENCODER.encode(ErrorReply(name, redacted(message), fatal)))
+    return Message(request_id, "error", "", _json(ErrorReply(name, redacted(message), fatal)))
 
 
 def report(fields: Report) -> Message:
     """Message with a report of a checkpoint."""
-    try:
-        header = _ENCODER.encode(fields)
-    except UnicodeEncodeError:  # lone surrogates, from the bytes of a file name
-        header = json.dumps(fields).encode()
-    return Message(UNASKED, REPORT, "", header)
+    return Message(UNASKED, REPORT, "", _json(fields))
 
 
 def notification(notified: Notification) -> Message:
     """Message that answers no request."""
     header = msgspec.to_builtins(notified)
-    return Message(UNASKED, "notify", header.pop("job"), _ENCODER.encode(header))
+    return Message(UNASKED, "notify", header.pop("job"), _json(header))
+
+
+def _json(value: object) -> bytes:
+    try:
+        return _ENCODER.encode(value)
+    except UnicodeEncodeError:  # lone surrogates, from the bytes of a file name
+        return json.dumps(msgspec.to_builtins(value, enc_hook=_to_json)).encode()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-import msgspec
-
+from spark_ckpt.bridge.codec import fields_of
 from spark_ckpt.bridge.protocol import FILE, Message
 from spark_ckpt.storage.errors import DriverGoneError
 from spark_ckpt.storage.hadoop import failure_of
@@ -52,13 +52,13 @@ class DriverFiles:
                 raise DriverGoneError(path)
             number, self._next = self._next, self._next + 1
             self._waiting[number] = answer
-        header = msgspec.json.encode({"operation": operation, "path": path, **fields})
+        header = json.dumps({"operation": operation, "path": path, **fields}).encode()
         self._send(Message(number, FILE, "", header, b"", payload))
         try:
             reply = answer.result()
         except EOFError:
             raise DriverGoneError(path) from None
-        answered: dict[str, Any] = msgspec.json.decode(reply.header)
+        answered = fields_of(reply)
         if reply.kind == "error":
             raise failure_of(path, answered)
         return answered, reply.payload

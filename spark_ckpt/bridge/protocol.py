@@ -109,11 +109,20 @@ def _column(kind: pa.DataType, values: Sequence[bytes | memoryview]) -> pa.Array
 
 
 def from_batch(batch: pa.RecordBatch) -> Iterator[Message]:
-    """Decodes the messages of a record batch. Payloads are views of its memory, which avoids large copies."""
-    ids, kinds, jobs = (batch.column(i).to_pylist() for i in range(3))
-    columns = (_views(batch.column(i)) for i in range(3, 6))
-    for request_id, kind, job, header, index, payload in zip(ids, kinds, jobs, *columns, strict=True):
-        yield Message(request_id, kind, job, bytes(header), bytes(index), payload)
+    """Decodes the messages of a record batch. Payloads are views of its memory, which avoids large copies.
+
+    Raises:
+        ProtocolError: a column has a null.
+    """
+    if any(column.null_count for column in batch.columns):
+        raise ProtocolError("a message has a null in one of its columns")
+    columns = (_views(column) for column in batch.columns[1:])
+    for number, kind, job, header, index, payload in zip(batch.column(0).to_pylist(), *columns, strict=True):
+        yield Message(number, _text(kind), _text(job), bytes(header), bytes(index), payload)
+
+
+def _text(view: memoryview) -> str:
+    return str(view, "utf-8", "replace")  # Arrow does not check it
 
 
 def _views(column: pa.Array) -> list[memoryview]:

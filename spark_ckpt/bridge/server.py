@@ -123,7 +123,8 @@ class Server:
         if message.kind == "check":
             check_settings(codec.decode(message).settings)
             return codec.ok(message.id)
-        job = message.job
+        if not (job := message.job):
+            raise ProtocolError(f"a '{message.kind}' message is about no job")
         worker = self._workers.get(job)
         if message.kind == "trigger" and worker is None:
             worker = self._workers[job] = _JobWorker(job, self._environment, self._writer)

@@ -7,6 +7,7 @@ from enum import Enum
 
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import MAX_INLINE_BYTES, MIN_RETAINED, CheckpointConfig
+from spark_ckpt.format.integers import Natural
 
 SHARED_FILE_WAIT_MS = 50
 """Milliseconds that a task waits for others of its executor to share a file: a fraction of one request to an object
@@ -26,9 +27,9 @@ class ShippingLimits:
         shared_file_bytes: bytes from which a file waits for no further task; a segment of this size has its own file.
     """
 
-    ack_threshold: int
-    shared_file_wait_ms: int
-    shared_file_bytes: int
+    ack_threshold: Natural
+    shared_file_wait_ms: Natural
+    shared_file_bytes: Natural
 
 
 class Placement(Enum):

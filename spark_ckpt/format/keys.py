@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from spark_ckpt.format.integers import Natural
+
 
 class StoreKey(NamedTuple):
     """Key of a store of an operator."""
@@ -18,9 +20,9 @@ class StoreKey(NamedTuple):
 class SubtaskKey(NamedTuple):
     """Key of a store of a subtask: the unit that acknowledges a checkpoint."""
 
-    operator_id: int
+    operator_id: Natural
     store: str
-    partition: int
+    partition: Natural
 
     @property
     def of_operator(self) -> StoreKey:
@@ -42,5 +44,5 @@ class PartitionFilter(NamedTuple):
         partitions: partitions to keep, ascending.
     """
 
-    parallelism: int
-    partitions: tuple[int, ...]
+    parallelism: Natural
+    partitions: tuple[Natural, ...]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_ckpt.format.integers import Natural
 from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.format.segment_flags import SegmentFlag
 
@@ -70,14 +71,14 @@ class SegmentRef(_Handle):
         encoded: bytes of the handle in `_metadata`, cached by `checkpoint.encode`.
     """
 
-    first_version: int
-    version: int
+    first_version: Natural
+    version: Natural
     blocks: Blocks
-    size: int
+    size: Natural
     path: str | None = None
-    file_size: int = 0
+    file_size: Natural = 0
     filters: tuple[PartitionFilter, ...] = ()
-    flags: int = 0
+    flags: Natural = 0
 
     def __post_init__(self) -> None:
         self.keep(None)

@@ -114,6 +114,18 @@ def test_what_is_kept_of_an_ack_does_not_hold_its_batch() -> None:
     assert isinstance(owner, bytes)
 
 
+def without(header: dict[str, Any], name: str) -> dict[str, Any]:
+    return {other: value for other, value in header.items() if other != name}
+
+
+def in_delta(header: dict[str, Any], **fields: object) -> dict[str, Any]:
+    return {**header, "delta": {**header["delta"], **fields}}
+
+
+def in_base(header: dict[str, Any], **fields: object) -> dict[str, Any]:
+    return {**header, "base": {**header["base"], "segment": {**header["base"]["segment"], **fields}}}
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -124,16 +136,28 @@ def test_what_is_kept_of_an_ack_does_not_hold_its_batch() -> None:
         (lambda h, i, p: ({**h, "state_id": "short"}, i, p), "a state id is a UUID in lower case"),
         (lambda h, i, p: ({**h, "state_id": h["state_id"].upper()}, i, p), "a state id is a UUID in lower case"),
         (lambda h, i, p: ({**h, "state_id": 7}, i, p), r"Expected `str`, got `int` - at `\$.state_id`"),
-        (lambda h, i, p: ({**h, "delta": {**h["delta"], "blocks": -1}}, i, p), "-1 is no number of blocks"),
-        (lambda h, i, p: ({**h, "delta": {**h["delta"], "blocks": 1 << 60}}, i, p), "the index has"),
-        (lambda h, i, p: ({**h, "delta": {**h["delta"], "blocks": "3"}}, i, p), "'3' is no number of blocks"),
-        (lambda h, i, p: ({name: h[name] for name in h if name != "task"}, i, p), "missing required field `task`"),
+        (lambda h, i, p: ({**h, "version": 1 << 63}, i, p), r"`int` <= 9223372036854775807 - at `\$.version`"),
+        (lambda h, i, p: (in_delta(h, blocks=-1), i, p), r"Expected a number of blocks - at `\$.delta.blocks`"),
+        (lambda h, i, p: (in_delta(h, blocks="3"), i, p), r"Expected a number of blocks - at `\$.delta.blocks`"),
+        (lambda h, i, p: (in_delta(h, blocks=1 << 32), i, p), "the segment has 4294967296 blocks, but the index has"),
+        (lambda h, i, p: (in_delta(h, blocks=1 << 70), i, p), "blocks, but the index has"),
+        (lambda h, i, p: (in_delta(h, size=-1), i, p), r"Expected `int` >= 0 - at `\$.delta.size`"),
+        (lambda h, i, p: (in_delta(h, path="shared/x", file_size=29), i, p), "30 bytes exceed shared/x, which has 29"),
+        (lambda h, i, p: (in_delta(h, first_version=4), i, p), "the delta of version 5 has the versions 4 to 5"),
+        (lambda h, i, p: (in_base(h, first_version=1), i, p), "a base has the versions 1 to 3"),
+        (lambda h, i, p: (without(h, "task"), i, p), "missing required field `task`"),
     ],
 )
-def test_an_ack_whose_parts_do_not_fit_is_refused(change: Any, reason: str) -> None:
+def test_an_ack_whose_parts_do_not_fit_is_refused_by_the_name_of_its_subtask(change: Any, reason: str) -> None:
     kind, header, index, payload = wire.ack(ack(segment(3, b"d" * 30), base(2, b"b" * 20)))
-    with pytest.raises(ProtocolError, match=reason):
+    with pytest.raises(ProtocolError, match=f"^operator 1, store left, partition 2: .*{reason}"):
         decoded((kind, *change(header, index, payload)))
+
+
+def test_an_ack_without_a_subtask_is_refused() -> None:
+    kind, header, index, payload = wire.ack(ack(segment(3, b"d" * 30)))
+    with pytest.raises(ProtocolError, match=r"^malformed 'ack' message: Object missing required field `subtask`"):
+        decoded((kind, without(header, "subtask"), index, payload))
 
 
 @pytest.mark.parametrize(
@@ -147,14 +171,14 @@ def test_an_ack_whose_parts_do_not_fit_is_refused(change: Any, reason: str) -> N
 )
 def test_blocks_that_are_not_in_their_segment_are_refused(groups: list[int], offsets: list[int], reason: str) -> None:
     delta = segment_ref(5, 5, np.array(groups, np.uint32), np.array(offsets, np.int64), 100, data=b"x" * 100)
-    with pytest.raises(ProtocolError, match=reason):
+    with pytest.raises(ProtocolError, match=f"^operator 1, store left, partition 2: .*{reason}"):
         decoded(wire.ack(ack(delta)))
 
 
 @pytest.mark.parametrize("start", [-1, 61])
 def test_blocks_that_are_not_in_their_file_are_refused(start: int) -> None:
     delta = segment_ref(5, 5, THREE[:2], np.array([start, start + 39]), 40, "shared/x", 100)
-    with pytest.raises(ProtocolError, match="shared/x, which has 100"):
+    with pytest.raises(ProtocolError, match=r"^operator 1, store left, partition 2: .*shared/x, which has 100"):
         decoded(wire.ack(ack(delta)))
 
 
@@ -295,6 +319,14 @@ def test_a_notification(notified: Notification) -> None:
         "checkpoint_id": notified.checkpoint_id,
         "reason": notified.reason,
     }
+
+
+def test_text_that_is_not_utf8_reaches_the_driver() -> None:
+    """Names of files are bytes. Python has those that are no text as lone surrogates."""
+    message = codec.error(5, "StorageError", "\udcff of a file name", False)
+    assert json.loads(message.header) == {"error": "StorageError", "message": "\udcff of a file name", "fatal": False}
+    reply = located((segment_ref(1, 2, THREE, np.array([0, 7, 14]), 60, "shared/\udcff", 60),), CompactionRequest())
+    assert json.loads(codec.ok(5, reply).header)["segments"] == [described(1, 2, 3, 60, "shared/\udcff", 60)]
 
 
 @pytest.mark.parametrize("name", ["caf\u00e9", "\udcff of a file name"])

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from spark_ckpt.clock import Clock
-from spark_ckpt.completed import JobStatus
 from spark_ckpt.coordinator.errors import JobNotOpenError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.open_job import Environment
@@ -175,7 +174,7 @@ def _handle(job: Job | None, request: Request) -> Reply:
     elif isinstance(request, Decline):
         job.decline(request)
     else:
-        job.close(JobStatus(request.status))
+        job.close(request.status)
     return None
 
 
@@ -398,7 +397,7 @@ def describe(request: Request) -> str:
         return f"task_failed {where} {request.reason}"
     if isinstance(request, Decline):
         return f"decline {request.job} v{request.version} {tuple(request.subtask)}"
-    return f"close {request.job} {request.status}"
+    return f"close {request.job} {request.status.value}"
 
 
 def describe_reply(reply: Reply) -> str:
