@@ -206,9 +206,10 @@ format: $(INSTALLED)  ## format the Python code with ruff
 generate: $(INSTALLED)  ## FormatDescription.scala and SegmentConstants.scala, the JVM's format constants, from the Python package
 	$(RUN) jvm-shim/generate_format.py
 
-docs: $(INSTALLED)  ## docs/settings.md from the settings table, docs/json.md from the schema
+docs: $(INSTALLED)  ## docs/settings.md, docs/json.md and docs/messages.md from their sources
 	$(RUN) docs/generate_settings.py
 	$(RUN) docs/generate_json.py
+	$(RUN) docs/generate_messages.py
 
 site: docs  ## documentation site in build/site; fails on a broken link
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict

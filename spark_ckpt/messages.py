@@ -1,8 +1,8 @@
 """Requests to the coordinator and its replies: what the wire carries (docs/protocol.md, section 1.3).
 
 `spark_ckpt.bridge.codec` derives the JSON from these types: a field has its name there, and may be absent if it has a
-default. A named tuple is an array, and `job` is a column of the stream. A `state_id` is Spark's unique id of the state
-of one store in one partition.
+default. A named tuple is an array, and `job` is a column of the stream. docs/messages.md and docs/messages.json come
+from these types and their docstrings. A `state_id` is Spark's unique id of the state of one store in one partition.
 """
 
 from __future__ import annotations
@@ -54,7 +54,26 @@ class Operator:
 
 @dataclass(slots=True)
 class Trigger(JobMessage):
-    """Start of the first stateful task of a micro-batch. Fields as in docs/protocol.md."""
+    """Start of the first stateful task of a micro-batch.
+
+    Args:
+        location: checkpoint location, as Hadoop writes it.
+        query_id: id of the query, which all of its runs share.
+        batch_id: number of the batch.
+        version: version of the state after the batch, `batch_id + 1`.
+        operators: stateful operators of its plan.
+        sources: sources, empty if Spark has no offsets of the batch.
+        query_name: name of the query; None if it has none.
+        checkpoint_format: Spark's format of the checkpoint, 1 or 2.
+        settings: settings of spark-ckpt, by key.
+        hadoop: settings that the file system of the location needs. They may hold credentials.
+        spark_version: version of Spark.
+        offset_log: text of Spark's `offsets/<batch_id>`; None if it has to be read.
+        real_time_ms: length of the batch in real-time mode, in milliseconds; None in other modes.
+        log_epoch: log epoch at the start of the run; None without our file manager.
+        report_details: whether the driver wants operators and subtasks in reports. That of a job's first trigger
+            counts.
+    """
 
     location: str
     query_id: str
@@ -122,7 +141,13 @@ class TriggerReply:
 
 @dataclass(slots=True)
 class Locate(JobMessage):
-    """Request for the location of a version's state. `state_id` is the id that Spark asks for, or None."""
+    """Request for the location of a version's state.
+
+    Args:
+        subtask: the store.
+        version: the version.
+        state_id: id that Spark asks for; None with checkpoint format 1.
+    """
 
     subtask: SubtaskKey
     version: Natural
@@ -200,7 +225,16 @@ class LocateReply:
 
 
 class Task(NamedTuple):
-    """Acknowledging task attempt. `partition` is the task's partition in its stage."""
+    """Acknowledging task attempt.
+
+    Args:
+        stage_id: stage; -1 for a store without a query.
+        stage_attempt: attempt of the stage.
+        partition: partition of the task in its stage.
+        attempt_number: attempt of the task.
+        task_attempt_id: number of the attempt among all of the application.
+        executor: id of its executor.
+    """
 
     stage_id: Int64
     stage_attempt: Natural
@@ -212,7 +246,12 @@ class Task(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class BaseSnapshot:
-    """Base snapshot in an ack: the whole table at its version, with state id `state_id`."""
+    """Base snapshot in an ack: the whole table at its version.
+
+    Args:
+        segment: the base.
+        state_id: id of that state.
+    """
 
     segment: SegmentRef
     state_id: str
@@ -247,8 +286,12 @@ class MergedDeltas:
 
 
 class InProgress(NamedTuple):
-    """A base or a merge that a store is writing, or that waits for a later ack: the versions whose changes it has. A
-    base has those from version 0 on, and the version 0 until its writing begins."""
+    """A base or a merge that a store is writing, or that waits for a later ack.
+
+    Args:
+        first_version: first version whose changes it has; 0 for a base.
+        version: last of these versions; 0 for a base whose writing has not begun.
+    """
 
     first_version: Natural
     version: Natural
@@ -261,7 +304,26 @@ class InProgress(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Ack(JobMessage):
-    """Acknowledgement of a subtask's store. Fields as in docs/protocol.md. Immutable by convention."""
+    """Acknowledgement of a subtask's store. Immutable by convention.
+
+    Args:
+        subtask: the store.
+        batch_id: number of the batch.
+        version: version of the state after the batch.
+        state_id: id of that state, a new UUID.
+        task: the attempt that acknowledges.
+        rows: rows of the store after the batch.
+        delta: changes of the batch.
+        base_state_id: id of the state that the batch began with; None for version 0.
+        base: base that an earlier reply asked for; None if none is ready.
+        rows_updated: rows that the batch wrote.
+        rows_removed: rows that it removed.
+        timings_us: microseconds of `snapshot`, `write` and, if the batch had to load state, `restore`.
+        compaction_failure: failure of a base or a merge since the last ack of the store that counts; None if none has
+            failed.
+        merged: merged deltas that an earlier reply asked for; None if none are ready.
+        in_progress: bases and merges that the store is writing or that wait for a later ack, oldest first.
+    """
 
     subtask: SubtaskKey
     batch_id: Natural
@@ -307,7 +369,12 @@ class EndOffsets(JobMessage):
 
 @dataclass(frozen=True, slots=True)
 class EndOffsetsReply:
-    """Reply to `EndOffsets`: the durable checkpoint and its version."""
+    """Reply to `EndOffsets`.
+
+    Args:
+        completed: id of the durable checkpoint.
+        completed_version: version of its state.
+    """
 
     completed: Natural
     completed_version: Natural
@@ -349,7 +416,15 @@ class AckReply:
 
 @dataclass(slots=True)
 class Decline(JobMessage):
-    """Decline of a store without a snapshot, whose task is about to fail. Fields as in docs/protocol.md."""
+    """Decline of a store without a snapshot, whose task is about to fail.
+
+    Args:
+        subtask: the store.
+        batch_id: number of the batch.
+        version: version of the state after the batch.
+        task: the attempt.
+        reason: text for people.
+    """
 
     subtask: SubtaskKey
     batch_id: Natural
@@ -360,7 +435,13 @@ class Decline(JobMessage):
 
 @dataclass(slots=True)
 class Unreadable(JobMessage):
-    """Report of a store that could not read a version from its files. Fields as in docs/protocol.md."""
+    """Report of a store that could not read a version from its files.
+
+    Args:
+        subtask: the store.
+        version: the version.
+        reason: text for people.
+    """
 
     subtask: SubtaskKey
     version: Natural
@@ -369,7 +450,15 @@ class Unreadable(JobMessage):
 
 @dataclass(slots=True)
 class TaskFailed(JobMessage):
-    """Failure of a task attempt."""
+    """Failure of a task attempt.
+
+    Args:
+        stage_id: stage.
+        stage_attempt: attempt of the stage.
+        partition: partition of the task in its stage.
+        attempt_number: attempt of the task.
+        reason: reason that Spark gives.
+    """
 
     stage_id: Int64
     stage_attempt: Natural
@@ -380,7 +469,11 @@ class TaskFailed(JobMessage):
 
 @dataclass(slots=True)
 class Close(JobMessage):
-    """End of a query's run."""
+    """End of a query's run.
+
+    Args:
+        status: how it has ended.
+    """
 
     status: JobStatus = JobStatus.FINISHED
 
@@ -397,8 +490,15 @@ class Event(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """Notification about the checkpoint of a version, or about the whole job without one. Fields as in
-    docs/protocol.md, section 1.4."""
+    """Notification about the checkpoint of a version, or about the whole job.
+
+    Args:
+        job: as in `JobMessage`.
+        event: what has happened.
+        version: version of the checkpoint; None if it is about the job.
+        checkpoint_id: id of the checkpoint; None if it has none.
+        reason: text for people; None without one.
+    """
 
     job: str
     event: Event

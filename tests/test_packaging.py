@@ -254,6 +254,12 @@ def test_the_page_of_json_is_current() -> None:
     assert generator.json_page() == generator.PAGE.read_text(encoding="utf-8"), "run 'make docs'"
 
 
+def test_the_page_and_the_schema_of_messages_are_current() -> None:
+    generator = load(REPOSITORY / "docs" / "generate_messages.py")
+    assert generator.schema_text() == generator.SCHEMA.read_text(encoding="utf-8"), "run 'make docs'"
+    assert generator.messages_page() == generator.PAGE.read_text(encoding="utf-8"), "run 'make docs'"
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Wheel built with the tools of this environment, so that no package registry is needed."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from spark_ckpt.bridge.protocol import PROTOCOL_VERSION, UNASKED, Message
 from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.errors import ProtocolError
-from spark_ckpt.format.integers import Int64, Natural
+from spark_ckpt.format.integers import Natural
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segment_ref import NO_BLOCKS, Blocks, SegmentRef
 from spark_ckpt.format.state_ids import canonical_state_id, is_state_id
@@ -68,7 +68,7 @@ class Start:
         hung: number of side processes that this JVM has killed before, because they gave no sign of life.
     """
 
-    protocol: Int64
+    protocol: Natural
     spark_version: str
     pid: Natural
     hung: Natural = 0
@@ -84,12 +84,16 @@ class StartReply:
     """
 
     version: str
-    protocol: int = PROTOCOL_VERSION
+    protocol: Natural = PROTOCOL_VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Settings of a session, every key that may be meant for us."""
+    """Settings of a session.
+
+    Args:
+        settings: every key that may be meant for us, with its text.
+    """
 
     settings: dict[str, str]
 

@@ -212,7 +212,12 @@ STANDALONE_PREFIX = "standalone:"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Source of a query, with the end offset of the batch as Spark's JSON text; None before the first offset."""
+    """Source of a query.
+
+    Args:
+        name: name of the source.
+        offset: end offset of the batch, Spark's JSON text; None before the first offset.
+    """
 
     name: str
     offset: str | None = None

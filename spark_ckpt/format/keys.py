@@ -18,7 +18,13 @@ class StoreKey(NamedTuple):
 
 
 class SubtaskKey(NamedTuple):
-    """Key of a store of a subtask: the unit that acknowledges a checkpoint."""
+    """Key of a store of a subtask: the unit that acknowledges a checkpoint.
+
+    Args:
+        operator_id: Spark's number of the operator in the query.
+        store: name of the store.
+        partition: partition of the store.
+    """
 
     operator_id: Natural
     store: str

@@ -51,16 +51,15 @@ class _Handle:
         self.encoded = encoded
 
 
-@dataclass(slots=True, eq=False)  # not frozen: making a frozen one costs several times as much
+# Only `place_in` changes one. It is not frozen, because making a frozen one costs several times as much.
+@dataclass(slots=True, eq=False)
 class SegmentRef(_Handle):
-    """A segment of keyed state. Only `place_in` changes it: it places the bytes of a new segment in a file.
-
-    Its fields are those of the wire, where `blocks` is their number (docs/protocol.md, section 1.2).
+    """A segment of keyed state. On the wire, `blocks` is their number (docs/protocol.md, section 1.2).
 
     Args:
         first_version: first version whose changes it has: 0 for a base, which has all of the state.
         version: last of these versions, which is that of the state it leads to.
-        blocks: its blocks.
+        blocks: its blocks, one per key group.
         size: bytes of the segment; after a rescale, this chain's share by key groups.
         path: file relative to the `ckpt` directory; None if `blocks` hold the bytes.
         file_size: bytes of that file, which may hold other segments too.

@@ -10,7 +10,7 @@ import msgspec
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segment_ref import SegmentRef
-from spark_ckpt.messages import Ack, Decline, EndOffsets, JobMessage, Locate, TaskFailed, Trigger, Unreadable
+from spark_ckpt.messages import Ack, Close, Decline, EndOffsets, JobMessage, Locate, TaskFailed, Trigger, Unreadable
 
 Request = tuple[str, dict[str, Any], bytes, bytes]
 """Kind, header with the job, index, and payload."""
@@ -45,6 +45,10 @@ def decline(message: Decline) -> Request:
 
 def task_failed(message: TaskFailed) -> Request:
     return _request("task_failed", message)
+
+
+def close(message: Close) -> Request:
+    return _request("close", message)
 
 
 def unreadable(message: Unreadable) -> Request:
