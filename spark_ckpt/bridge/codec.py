@@ -296,22 +296,19 @@ def ok(request_id: int, reply: Reply | StartReply | None = None) -> Message:
     """Message with a reply; without one, the request has none."""
     if reply is None:
         return Message(request_id, "ok", "", b"{}")
-    segments = _segments_of(reply)
-    index = b"".join(_index_of(segment.blocks) for segment in segments)
-    payload = b"".join(segment.data for segment in segments if segment.path is None)
+    located = reply.segments if isinstance(reply, LocateReply) else ()
+    inputs = reply.compaction.inputs if isinstance(reply, LocateReply | AckReply) else ()
+    # After a rescale, the order of the file and that of the key groups differ. A store reads a file in the one, and
+    # merges in the other.
+    blocks = [*map(_in_file_order, located), *(delta.blocks for delta in inputs)]
+    index = b"".join(one.key_groups.astype("<u4").tobytes() + one.offsets.astype("<i8").tobytes() for one in blocks)
+    payload = b"".join(segment.data for segment in (*located, *inputs) if segment.path is None)
     return Message(request_id, "ok", "", _json(reply), index, payload)
 
 
-def _segments_of(reply: Reply | StartReply) -> tuple[SegmentRef, ...]:
-    if isinstance(reply, LocateReply):
-        return (*reply.segments, *reply.compaction.inputs)
-    return reply.compaction.inputs if isinstance(reply, AckReply) else ()
-
-
-def _index_of(blocks: Blocks) -> bytes:
-    # Joined by a rescale, the blocks of several subtasks are not in the order of their key groups.
-    order = np.argsort(blocks.offsets, kind="stable")
-    return blocks.key_groups[order].astype("<u4").tobytes() + blocks.offsets[order].astype("<i8").tobytes()
+def _in_file_order(segment: SegmentRef) -> Blocks:
+    order = np.argsort(segment.offsets)
+    return Blocks(segment.key_groups[order], segment.offsets[order])
 
 
 def error(request_id: int, name: str, message: str, fatal: bool) -> Message:
