@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from spark_ckpt.format.segment_flags import FLAGS
 from tests.support.provider import REPOSITORY
 
 
@@ -25,6 +26,12 @@ def generator() -> ModuleType:
 def test_the_generated_files_are_current(generator: ModuleType) -> None:
     for path, source in generator.scala_sources().items():
         assert source == path.read_text(encoding="utf-8"), "run 'make generate'"
+
+
+def test_the_page_of_formats_has_each_flag_of_segments() -> None:
+    page = (REPOSITORY / "docs" / "protocol.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", page, re.MULTILINE)
+    assert rows == [(str(flag.bit), flag.name) for flag in FLAGS]
 
 
 def test_java_reads_the_patterns_as_python_does(generator: ModuleType) -> None:
