@@ -302,9 +302,9 @@ class InProgress(NamedTuple):
         return self.first_version == 0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # the codec completes it, and then nothing changes it
 class Ack(JobMessage):
-    """Acknowledgement of a subtask's store. Immutable by convention.
+    """Acknowledgement of a subtask's store.
 
     Args:
         subtask: the store.
