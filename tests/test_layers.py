@@ -22,6 +22,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "reading | session | migrate",
         "flink.export | flink.importing",
         "flink.tables",
+        "flink.types",
         "flink.streams | flink.rocksdb",
         "flink",
         "coordinator | operations | state",

@@ -9,21 +9,11 @@ from spark_ckpt.flink.export.model import FlinkOperator, FlinkState, StateKind
 from spark_ckpt.flink.streams.serializers import write_serializer
 from spark_ckpt.flink.streams.types import primitives
 from spark_ckpt.flink.streams.types.base import Serializer, SimpleSerializer
-from spark_ckpt.flink.streams.types.composites import (
-    ListSerializer,
-    MapSerializer,
-    NullableSerializer,
-    RowSerializer,
-    TtlSerializer,
-    TupleSerializer,
-)
+from spark_ckpt.flink.streams.types.composites import RowSerializer, TupleSerializer
 from spark_ckpt.flink.streams.types.enums import EnumSerializer
 from spark_ckpt.flink.streams.types.pojo import PojoSerializer
-from spark_ckpt.flink.streams.types.row_data import (
-    DecimalDataSerializer,
-    RowDataSerializer,
-    TimestampDataSerializer,
-)
+from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
+from spark_ckpt.flink.types.lookup import flink_type
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.errors import MetadataValueError
 from spark_ckpt.metadata.handles import DistributionMode
@@ -33,20 +23,6 @@ MAX_KEY_GROUPS = 1 << 15
 """Largest max parallelism (`KeyGroupRangeAssignment.UPPER_BOUND_MAX_PARALLELISM`)."""
 
 _MAX_STATES = (1 << 15) - 1
-_WRITABLE = (
-    SimpleSerializer,
-    DecimalDataSerializer,
-    EnumSerializer,
-    ListSerializer,
-    MapSerializer,
-    NullableSerializer,
-    PojoSerializer,
-    RowDataSerializer,
-    RowSerializer,
-    TimestampDataSerializer,
-    TtlSerializer,
-    TupleSerializer,
-)
 
 
 def check(operator: FlinkOperator) -> None:
@@ -101,7 +77,7 @@ def why_not(serializer: Serializer) -> str | None:
     """Reason why values of a serializer cannot be written; None if they can."""
     if serializer.is_opaque:
         return "only the Java class can write such values (Kryo is one of them); choose another type in the job"
-    if not isinstance(serializer, _WRITABLE):
+    if flink_type(serializer).write is None:
         return "such values can be read, but not written; choose another type in the job"
     if isinstance(serializer, RowDataSerializer) and any(kind.children for kind in serializer.types):
         return "a row with ARRAY, MAP or ROW in it can be read, but not written; give it plain columns"

@@ -13,17 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.export.encoded_columns import (
-    BadValueError,
-    Encoded,
-    Part,
-    fixed,
-    joined,
-    lengths_of,
-    ragged,
-    refuse_nulls,
-)
-from spark_ckpt.flink.export.encoders import Encode, encoder_of, nullable_flags, of_elements, optional
 from spark_ckpt.flink.export.errors import FlinkRowError
 from spark_ckpt.flink.export.model import (
     KEY,
@@ -37,8 +26,21 @@ from spark_ckpt.flink.export.model import (
 )
 from spark_ckpt.flink.streams.full_snapshot import prefix_bytes
 from spark_ckpt.flink.streams.types.composites import NullableSerializer
-from spark_ckpt.flink.tables.types import arrow_type, list_type
-from spark_ckpt.flink.tables.vectors import key_groups_of
+from spark_ckpt.flink.types.arrow import list_type
+from spark_ckpt.flink.types.composites import nullable_flags, of_elements, optional
+from spark_ckpt.flink.types.encoded_columns import (
+    BadValueError,
+    Encoded,
+    Part,
+    fixed,
+    joined,
+    lengths_of,
+    ragged,
+    refuse_nulls,
+)
+from spark_ckpt.flink.types.hashes import key_groups_of
+from spark_ckpt.flink.types.lookup import arrow_type, writer_of
+from spark_ckpt.flink.types.record import Write
 
 MAX_ROWS = 1 << 15
 """Rows that are encoded at once."""
@@ -77,10 +79,10 @@ class StateEncoder:
         self._state = state
         self._max_parallelism = operator.max_parallelism
         self._prefix = f">u{prefix_bytes(operator.max_parallelism)}"
-        self._key = encoder_of(operator.key, codegen=operator.codegen)
-        self._namespace = encoder_of(state.namespace)
-        self._map_key = None if state.map_key is None else encoder_of(state.map_key, codegen=state.codegen)
-        self._value = encoder_of(state.value)
+        self._key = writer_of(operator.key, codegen=operator.codegen)
+        self._namespace = writer_of(state.namespace)
+        self._map_key = None if state.map_key is None else writer_of(state.map_key, codegen=state.codegen)
+        self._value = writer_of(state.value)
         self._with_lengths = not (
             operator.key.has_fixed_length or state.namespace.has_fixed_length or state.kind.is_timer
         )
@@ -171,11 +173,11 @@ class StateEncoder:
         no_nulls = None if isinstance(self._state.value, NullableSerializer) else _NULL_VALUE
         return self._encoded(self._value, VALUE, column, no_nulls).parts
 
-    def _encoded(self, encode: Encode, name: str, column: pa.Array, no_nulls: str | None = None) -> Encoded:
+    def _encoded(self, write: Write, name: str, column: pa.Array, no_nulls: str | None = None) -> Encoded:
         try:
             if no_nulls is not None:
                 refuse_nulls(column, no_nulls)
-            return encode(column)
+            return write(column)
         except BadValueError as bad:
             index = bad.index
             if index is not None and self._places is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_ckpt.flink.export.flink_type import java_text
+from spark_ckpt.flink.export.export_type import java_text
 from spark_ckpt.flink.export.model import SOURCE_READER_STATE, FlinkOperator, FlinkOperatorState
 from spark_ckpt.flink.streams.types.primitives import BYTES
 from spark_ckpt.metadata.data_output import DataOutput

@@ -1,6 +1,6 @@
 """Operators and states of a savepoint that is to be written.
 
-Rows of a state come as Arrow batches. Columns have the types of `spark_ckpt.flink.tables.types.arrow_type`:
+Rows of a state come as Arrow batches. Columns have the types of `spark_ckpt.flink.types.lookup.arrow_type`:
 
 VALUE   key, [namespace,] value
 LIST    key, [namespace,] value: an Arrow list for each key; an empty list or a null is no row

@@ -15,19 +15,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.export.flink_type import (
+from spark_ckpt.flink.export.export_type import (
     Convert,
-    FlinkType,
+    ExportType,
     NotForFlinkError,
     check_no_null,
     java_text,
     rows_of_kind,
     structs,
 )
-from spark_ckpt.flink.streams.types import big_numbers, primitives, text, times
+from spark_ckpt.flink.streams.types import big_numbers, primitives, times
 from spark_ckpt.flink.streams.types.base import Serializer
 from spark_ckpt.flink.streams.types.composites import ListSerializer, MapSerializer, RowSerializer, TupleSerializer
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
+from spark_ckpt.flink.types.scalars import SCALARS
 from spark_ckpt.spark_files.types import Array, Bytes, Decimal, Fixed, Map, SparkType, Struct
 
 MAX_TUPLE_FIELDS = 25
@@ -36,20 +37,11 @@ MAX_TUPLE_FIELDS = 25
 _Integers: TypeAlias = NDArray[np.int64]
 
 _SECOND, _DAY = 1_000_000, 86_400_000_000
-_SIMPLE: dict[pa.DataType, tuple[Serializer, str]] = {
-    pa.bool_(): (primitives.BOOLEAN, "BOOLEAN"),
-    pa.int8(): (primitives.BYTE, "BYTE"),
-    pa.int16(): (primitives.SHORT, "SHORT"),
-    pa.int32(): (primitives.INT, "INT"),
-    pa.int64(): (primitives.LONG, "LONG"),
-    pa.float32(): (primitives.FLOAT, "FLOAT"),
-    pa.float64(): (primitives.DOUBLE, "DOUBLE"),
-    pa.string(): (text.STRING, "STRING"),
-    pa.binary(): (primitives.BYTES, "PRIMITIVE_ARRAY(Types.BYTE)"),
-}
+_SIMPLE = {scalar.arrow.type: scalar for scalar in SCALARS if scalar.java and scalar.arrow.convert is None}
+"""Types that Spark and Flink have alike."""
 
 
-def plain_type(kind: SparkType) -> FlinkType:
+def plain_type(kind: SparkType) -> ExportType:
     """Type of the DataStream API for a type of Spark.
 
     Raises:
@@ -59,21 +51,21 @@ def plain_type(kind: SparkType) -> FlinkType:
         case Fixed() | Bytes():
             return _leaf(kind.arrow)
         case Decimal():
-            return FlinkType(big_numbers.BIG_DECIMAL, "Types.BIG_DEC", lambda values: values.cast(pa.string()))
+            return ExportType.of_scalar(big_numbers.BIG_DECIMAL, lambda values: values.cast(pa.string()))
         case Array():
             element = plain_type(kind.element)
             serializer = ListSerializer((element.serializer,))
-            return FlinkType(serializer, f"Types.LIST({element.java})", _lists(element, serializer))
+            return ExportType(serializer, f"Types.LIST({element.java})", _lists(element, serializer))
         case Map():
             key, item = plain_type(kind.key), plain_type(kind.value)
             of_map = MapSerializer((key.serializer, item.serializer))
-            return FlinkType(of_map, f"Types.MAP({key.java}, {item.java})", _maps(key, item, of_map))
+            return ExportType(of_map, f"Types.MAP({key.java}, {item.java})", _maps(key, item, of_map))
         case Struct() if kind.types:
             return _row(kind)
     raise NotForFlinkError(f"Flink has no type for Spark's {_name(kind)}")
 
 
-def tuple_type(names: tuple[str, ...], parts: tuple[SparkType, ...], remedy: str) -> FlinkType:
+def tuple_type(names: tuple[str, ...], parts: tuple[SparkType, ...], remedy: str) -> ExportType:
     """Flink's tuple of some columns. Its fields cannot be null.
 
     Args:
@@ -97,10 +89,10 @@ def tuple_type(names: tuple[str, ...], parts: tuple[SparkType, ...], remedy: str
         converted = [field.of(column) for field, column in zip(fields, columns, strict=True)]
         return structs(converted, kind, values)
 
-    return FlinkType(serializer, f"Types.TUPLE({', '.join(field.java for field in fields)})", convert)
+    return ExportType(serializer, f"Types.TUPLE({', '.join(field.java for field in fields)})", convert)
 
 
-def _row(kind: Struct) -> FlinkType:
+def _row(kind: Struct) -> ExportType:
     fields = [plain_type(part) for part in kind.types]
     serializer = RowSerializer(tuple(field.serializer for field in fields))
     arrow = arrow_type(serializer).type
@@ -111,10 +103,10 @@ def _row(kind: Struct) -> FlinkType:
 
     names = ", ".join(map(java_text, kind.names))
     java = f"Types.ROW_NAMED(new String[] {{{names}}}, {', '.join(field.java for field in fields)})"
-    return FlinkType(serializer, java, convert)
+    return ExportType(serializer, java, convert)
 
 
-def _lists(element: FlinkType, serializer: Serializer) -> Convert:
+def _lists(element: ExportType, serializer: Serializer) -> Convert:
     kind = arrow_type(serializer).type
 
     def convert(values: pa.Array) -> pa.Array:
@@ -126,7 +118,7 @@ def _lists(element: FlinkType, serializer: Serializer) -> Convert:
     return convert
 
 
-def _maps(key: FlinkType, item: FlinkType, serializer: Serializer) -> Convert:
+def _maps(key: ExportType, item: ExportType, serializer: Serializer) -> Convert:
     kind = arrow_type(serializer).type
 
     def convert(values: pa.Array) -> pa.Array:
@@ -152,24 +144,22 @@ def _mask(values: pa.Array) -> pa.Array | None:
     return values.is_null() if values.null_count else None
 
 
-def _leaf(arrow: pa.DataType) -> FlinkType:
+def _leaf(arrow: pa.DataType) -> ExportType:
     if (simple := _SIMPLE.get(arrow)) is not None:
-        return FlinkType(simple[0], f"Types.{simple[1]}")
+        return ExportType.of_scalar(simple.serializer)
     if pa.types.is_duration(arrow):
-        return FlinkType(primitives.LONG, "Types.LONG", lambda values: values.view(pa.int64()))
+        return ExportType.of_scalar(primitives.LONG, lambda values: values.view(pa.int64()))
     if pa.types.is_timestamp(arrow):
-        if arrow.tz is not None:
-            return FlinkType(times.INSTANT, "Types.INSTANT", _of(times.INSTANT, _instant))
-        return FlinkType(times.LOCAL_DATE_TIME, "Types.LOCAL_DATE_TIME", _of(times.LOCAL_DATE_TIME, _date_time))
+        return _of(times.LOCAL_DATE_TIME, _date_time) if arrow.tz is None else _of(times.INSTANT, _instant)
     if pa.types.is_date(arrow):
-        return FlinkType(times.LOCAL_DATE, "Types.LOCAL_DATE", _of(times.LOCAL_DATE, _date))
+        return _of(times.LOCAL_DATE, _date)
     if pa.types.is_time(arrow):
-        return FlinkType(times.LOCAL_TIME, "Types.LOCAL_TIME", _of(times.LOCAL_TIME, _time))
+        return _of(times.LOCAL_TIME, _time)
     raise NotForFlinkError(f"Flink has no type for Spark's {arrow}")
 
 
-def _of(serializer: Serializer, parts: Callable[[_Integers], list[pa.Array]]) -> Convert:
-    """Conversion to structs, whose fields come from the integers of the values."""
+def _of(serializer: Serializer, parts: Callable[[_Integers], list[pa.Array]]) -> ExportType:
+    """Type of structs, whose fields come from the integers of the values."""
     kind = arrow_type(serializer).type
 
     def convert(values: pa.Array) -> pa.Array:
@@ -177,7 +167,7 @@ def _of(serializer: Serializer, parts: Callable[[_Integers], list[pa.Array]]) ->
         numbers = pc.fill_null(values.view(width), 0).to_numpy().astype(np.int64)
         return structs(parts(numbers), kind, values)
 
-    return convert
+    return ExportType.of_scalar(serializer, convert)
 
 
 def _instant(micros: _Integers) -> list[pa.Array]:

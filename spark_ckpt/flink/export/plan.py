@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from spark_ckpt.flink.export.flink_type import FlinkType
+from spark_ckpt.flink.export.export_type import ExportType
 from spark_ckpt.flink.export.model import DEFAULT_MAX_PARALLELISM, FlinkOperator
 from spark_ckpt.flink.export.operator_id import operator_id_of
 from spark_ckpt.flink.export.operators.aggregation import aggregation
@@ -78,7 +78,7 @@ class Plan:
 
     source: SourceOperator
     operator: FlinkOperator
-    key: FlinkType
+    key: ExportType
     states: Sequence[PlannedState]
     sources: Sequence[PlannedSource] = ()
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_ckpt.flink.export.errors import FlinkRowError, UnsupportedForFlinkError
-from spark_ckpt.flink.export.flink_type import FlinkType, NotForFlinkError, NullValueError, java_text
+from spark_ckpt.flink.export.export_type import ExportType, NotForFlinkError, NullValueError, java_text
 from spark_ckpt.flink.export.model import KEY, MAP_KEY, TIMESTAMP, VALUE, FlinkState, StateKind
 from spark_ckpt.flink.export.source_rows import SourceRows
 
@@ -60,7 +60,7 @@ class PlannedState:
     state: FlinkState
     java: str
     origin: str
-    key: FlinkType
+    key: ExportType
     read: Read
     parts: Parts
     note: str = ""
@@ -104,19 +104,19 @@ def _lists(values: pa.Array, counts: np.ndarray) -> pa.ListArray:
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
-def value_state(name: str, value: FlinkType) -> tuple[FlinkState, str]:
+def value_state(name: str, value: ExportType) -> tuple[FlinkState, str]:
     """Value state, and its declaration."""
     state = FlinkState(name, StateKind.VALUE, value.serializer)
     return state, f"new ValueStateDescriptor<>({java_text(name)}, {value.java})"
 
 
-def list_state(name: str, element: FlinkType) -> tuple[FlinkState, str]:
+def list_state(name: str, element: ExportType) -> tuple[FlinkState, str]:
     """List state, and its declaration."""
     state = FlinkState(name, StateKind.LIST, element.serializer)
     return state, f"new ListStateDescriptor<>({java_text(name)}, {element.java})"
 
 
-def map_state(name: str, map_key: FlinkType, value: FlinkType) -> tuple[FlinkState, str]:
+def map_state(name: str, map_key: ExportType, value: ExportType) -> tuple[FlinkState, str]:
     """Map state, and its declaration."""
     state = FlinkState(name, StateKind.MAP, value.serializer, map_key.serializer)
     return state, f"new MapStateDescriptor<>({java_text(name)}, {map_key.java}, {value.java})"
@@ -128,7 +128,7 @@ def timers(kind: StateKind) -> tuple[FlinkState, str]:
     return FlinkState.timers(kind), f"// {time}-time timers of the process function: nothing to declare"
 
 
-def typed(operator: str, state: str | None, make: Callable[[], FlinkType]) -> FlinkType:
+def typed(operator: str, state: str | None, make: Callable[[], ExportType]) -> ExportType:
     """A type, with the operator and state in its error.
 
     Raises:

@@ -10,45 +10,39 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from spark_ckpt.flink.export.flink_type import FlinkType, NotForFlinkError, check_no_null, rows_of_kind
-from spark_ckpt.flink.streams.types.logical_types import MAX_LENGTH, REGULAR, LogicalType
+from spark_ckpt.flink.export.export_type import ExportType, NotForFlinkError, check_no_null, rows_of_kind
+from spark_ckpt.flink.streams.types.logical_types import MAX_LENGTH, REGULAR, LogicalType, java_expression
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.spark_files.types import SparkType, Struct
 
 _MICROS = 6
-_SIMPLE: dict[pa.DataType, tuple[LogicalType, str]] = {
-    pa.bool_(): (LogicalType("BOOLEAN"), "new BooleanType()"),
-    pa.int8(): (LogicalType("TINYINT"), "new TinyIntType()"),
-    pa.int16(): (LogicalType("SMALLINT"), "new SmallIntType()"),
-    pa.int32(): (LogicalType("INTEGER"), "new IntType()"),
-    pa.int64(): (LogicalType("BIGINT"), "new BigIntType()"),
-    pa.float32(): (LogicalType("FLOAT"), "new FloatType()"),
-    pa.float64(): (LogicalType("DOUBLE"), "new DoubleType()"),
-    pa.string(): (LogicalType("VARCHAR", (MAX_LENGTH,)), "new VarCharType(VarCharType.MAX_LENGTH)"),
-    pa.binary(): (LogicalType("VARBINARY", (MAX_LENGTH,)), "new VarBinaryType(VarBinaryType.MAX_LENGTH)"),
-    pa.date32(): (LogicalType("DATE"), "new DateType()"),
-    pa.timestamp("us"): (
-        LogicalType("TIMESTAMP_WITHOUT_TIME_ZONE", (_MICROS,), timestamp_kind=REGULAR),
-        f"new TimestampType({_MICROS})",
-    ),
-    pa.timestamp("us", "UTC"): (
-        LogicalType("TIMESTAMP_WITH_LOCAL_TIME_ZONE", (_MICROS,), timestamp_kind=REGULAR),
-        f"new LocalZonedTimestampType({_MICROS})",
-    ),
+_BIGINT = LogicalType("BIGINT")
+_SIMPLE = {
+    pa.bool_(): LogicalType("BOOLEAN"),
+    pa.int8(): LogicalType("TINYINT"),
+    pa.int16(): LogicalType("SMALLINT"),
+    pa.int32(): LogicalType("INTEGER"),
+    pa.int64(): _BIGINT,
+    pa.float32(): LogicalType("FLOAT"),
+    pa.float64(): LogicalType("DOUBLE"),
+    pa.string(): LogicalType("VARCHAR", (MAX_LENGTH,)),
+    pa.binary(): LogicalType("VARBINARY", (MAX_LENGTH,)),
+    pa.date32(): LogicalType("DATE"),
+    pa.timestamp("us"): LogicalType("TIMESTAMP_WITHOUT_TIME_ZONE", (_MICROS,), timestamp_kind=REGULAR),
+    pa.timestamp("us", "UTC"): LogicalType("TIMESTAMP_WITH_LOCAL_TIME_ZONE", (_MICROS,), timestamp_kind=REGULAR),
 }
-_BIGINT = _SIMPLE[pa.int64()]
 
 
-def row_data_type(kind: Struct) -> FlinkType:
+def row_data_type(kind: Struct) -> ExportType:
     """Row of Flink SQL for a struct; its columns are the leaves of the struct.
 
     Raises:
         NotForFlinkError: a column is an array, a map, or of a type that Flink lacks.
     """
     names, leaves = leaves_of(kind)
-    types = [_sql_type(name, leaf) for name, leaf in zip(names, leaves, strict=True)]
-    serializer = RowDataSerializer(tuple(logical for logical, _ in types))
+    types = tuple([_sql_type(name, leaf) for name, leaf in zip(names, leaves, strict=True)])
+    serializer = RowDataSerializer(types)
     arrow = arrow_type(serializer).type
     targets = [field.type for field in arrow][1:]
 
@@ -56,7 +50,7 @@ def row_data_type(kind: Struct) -> FlinkType:
         columns = [_as(column, target) for column, target in zip(flattened(values, kind), targets, strict=True)]
         return rows_of_kind(columns, arrow, values)
 
-    return FlinkType(serializer, f"InternalTypeInfo.ofFields({', '.join(java for _, java in types)})", convert)
+    return ExportType(serializer, f"InternalTypeInfo.ofFields({', '.join(map(java_expression, types))})", convert)
 
 
 def is_flat(kind: Struct) -> bool:
@@ -95,13 +89,12 @@ def flattened(values: pa.StructArray, kind: Struct, prefix: str = "") -> list[pa
     return columns
 
 
-def _sql_type(name: str, kind: SparkType) -> tuple[LogicalType, str]:
+def _sql_type(name: str, kind: SparkType) -> LogicalType:
     arrow = kind.arrow
     if (simple := _SIMPLE.get(arrow)) is not None:
         return simple
     if pa.types.is_decimal(arrow) and 0 <= arrow.scale <= arrow.precision:
-        parameters = (arrow.precision, arrow.scale)
-        return LogicalType("DECIMAL", parameters), f"new DecimalType({arrow.precision}, {arrow.scale})"
+        return LogicalType("DECIMAL", (arrow.precision, arrow.scale))
     if pa.types.is_duration(arrow) or pa.types.is_time(arrow):
         # Flink's TIME has milliseconds, Spark's nanoseconds.
         return _BIGINT

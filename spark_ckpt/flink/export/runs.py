@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_ckpt.errors import StorageError
-from spark_ckpt.flink.export.encoded_columns import content_of
 from spark_ckpt.flink.export.entries import Entries
+from spark_ckpt.flink.types.encoded_columns import content_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from spark_ckpt.checkpoint.batch import SPARK_OFFSETS
 from spark_ckpt.flink.export.errors import UnsupportedForFlinkError
-from spark_ckpt.flink.export.flink_type import FlinkType
+from spark_ckpt.flink.export.export_type import ExportType
 from spark_ckpt.flink.export.planned_state import Read, typed
 from spark_ckpt.flink.export.row_data_types import row_data_type
 from spark_ckpt.flink.export.source_rows import SourceRows, source_rows
@@ -78,7 +78,7 @@ class SourceOperator:
 
         return read
 
-    def key(self, kind: Struct) -> FlinkType:
+    def key(self, kind: Struct) -> ExportType:
         """Type of the keys.
 
         Raises:
@@ -86,7 +86,7 @@ class SourceOperator:
         """
         return typed(self.title, None, lambda: key_type(kind, self.forms.key))
 
-    def value(self, state: str, kind: Struct, *, may_be_null: bool = False) -> FlinkType:
+    def value(self, state: str, kind: Struct, *, may_be_null: bool = False) -> ExportType:
         """Type of values, list elements or map keys of a state.
 
         Raises:
@@ -94,7 +94,7 @@ class SourceOperator:
         """
         return typed(self.title, state, lambda: value_type(kind, self.forms.value, may_be_null=may_be_null))
 
-    def row(self, state: str, kind: Struct) -> FlinkType:
+    def row(self, state: str, kind: Struct) -> ExportType:
         """Type of values that are rows of Flink SQL, unless the user wants another.
 
         Raises:

@@ -6,7 +6,7 @@ from enum import Enum
 
 import pyarrow as pa
 
-from spark_ckpt.flink.export.flink_type import Convert, FlinkType, NotForFlinkError, check_no_null
+from spark_ckpt.flink.export.export_type import Convert, ExportType, NotForFlinkError, check_no_null
 from spark_ckpt.flink.export.plain_types import plain_type, tuple_type
 from spark_ckpt.flink.export.row_data_types import flattened, is_flat, leaves_of, row_data_type
 from spark_ckpt.flink.streams.types import primitives, text
@@ -35,14 +35,14 @@ class ValueForm(Enum):
 
 
 _NUMBERS = {
-    KeyForm.LONG: (pa.int64(), primitives.LONG, "Types.LONG"),
-    KeyForm.INT: (pa.int32(), primitives.INT, "Types.INT"),
+    KeyForm.LONG: (pa.int64(), primitives.LONG),
+    KeyForm.INT: (pa.int32(), primitives.INT),
 }
 _OTHER_KEY = "export with --key rowdata, whose columns may be null"
 _OTHER_VALUE = "export with --value rowdata or --value row, whose columns may be null"
 
 
-def key_type(kind: Struct, form: KeyForm) -> FlinkType:
+def key_type(kind: Struct, form: KeyForm) -> ExportType:
     """Type of the keys.
 
     Args:
@@ -60,7 +60,7 @@ def key_type(kind: Struct, form: KeyForm) -> FlinkType:
     if form is KeyForm.TUPLE:
         of_tuple = tuple_type(names, leaves, _OTHER_KEY)
         flat = pa.struct([(name, leaf.arrow) for name, leaf in zip(names, leaves, strict=True)])
-        return FlinkType(
+        return ExportType(
             of_tuple.serializer,
             of_tuple.java,
             lambda keys: of_tuple.of(pa.StructArray.from_arrays(flattened(keys, kind), fields=list(flat))),
@@ -72,18 +72,18 @@ def key_type(kind: Struct, form: KeyForm) -> FlinkType:
     if form is KeyForm.STRING:
         if not isinstance(leaf, Bytes) or leaf.arrow != pa.string():
             raise NotForFlinkError(f"the key is {columns}, not a string: use --key tuple or --key rowdata")
-        single = FlinkType(text.STRING, "Types.STRING")
+        single = ExportType.of_scalar(text.STRING)
     else:
-        arrow, serializer, java = _NUMBERS[form]
+        arrow, serializer = _NUMBERS[form]
         if not (
             isinstance(leaf, Fixed) and pa.types.is_integer(leaf.arrow) and leaf.arrow.bit_width <= arrow.bit_width
         ):
             raise NotForFlinkError(f"the key is {columns}, not {form.value}: use --key tuple or --key rowdata")
-        single = FlinkType(serializer, java, lambda values: values.cast(arrow))
+        single = ExportType.of_scalar(serializer, lambda values: values.cast(arrow))
     return _only(single, lambda keys: flattened(keys, kind)[0], name, _OTHER_KEY)
 
 
-def value_type(kind: Struct, form: ValueForm, *, may_be_null: bool = False) -> FlinkType:
+def value_type(kind: Struct, form: ValueForm, *, may_be_null: bool = False) -> ExportType:
     """Type of values.
 
     Args:
@@ -106,7 +106,7 @@ def value_type(kind: Struct, form: ValueForm, *, may_be_null: bool = False) -> F
     return _only(single, lambda values: values.flatten()[0], kind.names[0], remedy)
 
 
-def _only(single: FlinkType, column_of: Convert, name: str, remedy: str | None) -> FlinkType:
+def _only(single: ExportType, column_of: Convert, name: str, remedy: str | None) -> ExportType:
     """Type of structs with a single column; `remedy` is None if it may be null."""
 
     def convert(values: pa.Array) -> pa.Array:
@@ -115,7 +115,7 @@ def _only(single: FlinkType, column_of: Convert, name: str, remedy: str | None) 
             check_no_null(column, name, remedy)
         return single.of(column)
 
-    return FlinkType(single.serializer, single.java, convert)
+    return ExportType(single.serializer, single.java, convert)
 
 
 def _check_hashed(name: str, kind: SparkType) -> None:

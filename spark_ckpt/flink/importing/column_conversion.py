@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_ckpt.flink.importing.errors import FlinkTypeError
+from spark_ckpt.flink.types.arrow import INSTANT, MILLIS, TIMESTAMP
 from spark_ckpt.spark_files.types import Array, Decimal, Fixed, Map, SparkType, Struct
 from spark_ckpt.state.unsafe_row import struct_array
 from spark_ckpt.state.unsafe_row_encoder import encodable
@@ -20,8 +21,6 @@ Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 ROW_KIND = "kind"
 """Field of Flink's rows with the kind of a change, as a number; 0 for an insertion (`RowKind`)."""
 
-_INSTANT = pa.struct([("seconds", pa.int64()), ("nanos", pa.int32())])
-_TIMESTAMP = pa.struct([("millis", pa.int64()), ("nanos", pa.int32())])
 _MICROS = pa.timestamp("us", "UTC")
 _MICROS_NTZ = pa.timestamp("us")
 
@@ -123,7 +122,7 @@ def _fields(
     names = [field.name for field in source]
     if order is None and sorted(names) == sorted(target.names):
         return [names.index(name) for name in target.names]
-    if source in (_INSTANT, _TIMESTAMP):
+    if source in (INSTANT.type, TIMESTAMP.type):
         return None
     if order is not None:
         unknown = [name for name in order if name not in names]
@@ -193,11 +192,11 @@ def _fit_fixed(source: pa.DataType, target: pa.DataType, column: str) -> Convert
     is_wider = source.bit_width < target.bit_width if _is_number(source) and _is_number(target) else False
     if is_wider and pa.types.is_integer(source) == pa.types.is_integer(target):
         return _cast(target, column)
-    if target == _MICROS and source == pa.timestamp("ms", "UTC"):
+    if target == _MICROS and source == MILLIS.type:
         return _cast(target, column)
-    if target in (_MICROS, _MICROS_NTZ) and source == _TIMESTAMP:
+    if target in (_MICROS, _MICROS_NTZ) and source == TIMESTAMP.type:
         return lambda array: _micros(array, 1000, 1_000_000, target, column)
-    if target == _MICROS and source == _INSTANT:
+    if target == _MICROS and source == INSTANT.type:
         return lambda array: _micros(array, 1_000_000, None, target, column)
     return None
 

@@ -15,7 +15,9 @@ from spark_ckpt.flink.streams.headers import KeyedHeader
 from spark_ckpt.flink.streams.types import times
 from spark_ckpt.flink.streams.types.composites import MapSerializer, TimerSerializer
 from spark_ckpt.flink.streams.types.primitives import VOID_NAMESPACE
-from spark_ckpt.flink.tables.types import ArrowType, arrow_type, opaque_type
+from spark_ckpt.flink.types.arrow import opaque_type
+from spark_ckpt.flink.types.lookup import arrow_type
+from spark_ckpt.flink.types.record import ArrowType
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
 
 KEY_GROUP, PARTITION = "key_group", "partition_id"

@@ -20,7 +20,8 @@ from spark_ckpt.flink.tables import read
 from spark_ckpt.flink.tables.catalog import FlinkCatalog, FlinkState
 from spark_ckpt.flink.tables.columns import KEY_GROUP, StateColumns, Values
 from spark_ckpt.flink.tables.find import find_flink_state
-from spark_ckpt.flink.tables.types import ArrowType, list_type
+from spark_ckpt.flink.types.arrow import list_type
+from spark_ckpt.flink.types.record import ArrowType
 from spark_ckpt.state.diff import CHANGES
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
 

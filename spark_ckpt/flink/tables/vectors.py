@@ -7,148 +7,27 @@ here, bytes that do not fit) makes the whole batch the task of the readers that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.streams import BackendStateType, Serializer
+from spark_ckpt.flink.streams import BackendStateType
 from spark_ckpt.flink.streams.full_snapshot import prefix_bytes
 from spark_ckpt.flink.streams.headers import KeyedHeader
 from spark_ckpt.flink.streams.heap_snapshot import Block, layout_of
-from spark_ckpt.flink.streams.types import primitives, text
-from spark_ckpt.flink.streams.types.accumulators import ExternalSerializer
-from spark_ckpt.flink.streams.types.composites import MapSerializer, TimerSerializer, TtlSerializer, TupleSerializer
-from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
-from spark_ckpt.flink.tables.row_vectors import row_data_reader
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.streams.types import primitives
+from spark_ckpt.flink.streams.types.composites import MapSerializer, TimerSerializer
+from spark_ckpt.flink.types.hashes import key_groups_of
+from spark_ckpt.flink.types.lookup import flink_type
+from spark_ckpt.flink.types.record import Read
 from spark_ckpt.state.vector_rows import ByteRows, Column, NotPlainError, Positions
 
-_MAX_SHORT = 127
 _DELIMITER = ord(",")
 _MAX_ELEMENTS = 256
 """Elements of a list that are read for all lists at once."""
-
-_NUMBERS = {
-    primitives.BYTE: ">i1",
-    primitives.SHORT: ">i2",
-    primitives.INT: ">i4",
-    primitives.LONG: ">i8",
-    primitives.FLOAT: ">f4",
-    primitives.DOUBLE: ">f8",
-}
-_HASHED = (primitives.BYTE, primitives.SHORT, primitives.INT, primitives.LONG, text.STRING)
-
-
-def _number(serializer: Serializer, rows: ByteRows) -> Column:
-    values = rows.numbers(_NUMBERS[serializer])  # type: ignore[index]
-    hashes = None
-    if serializer is primitives.LONG:
-        wide = values.astype(np.int64)
-        hashes = (wide ^ wide >> 32).astype(np.uint32)
-    elif serializer in _HASHED:
-        hashes = values.astype(np.int64).astype(np.uint32)
-    return Column(pa.array(values), hashes)
-
-
-def _boolean(rows: ByteRows) -> Column:
-    return Column(pa.array(rows.numbers("u1") != 0))
-
-
-def _void(rows: ByteRows) -> Column:
-    if rows.numbers("u1").any():
-        raise NotPlainError
-    return Column(pa.nulls(rows.ends.size))
-
-
-def _string(rows: ByteRows) -> Column:
-    heads = rows.numbers("u1").astype(np.int64)
-    # 0 stands for null, and longer ones have longer heads.
-    if heads.size and not 1 <= int(heads.min()) <= int(heads.max()) <= _MAX_SHORT:
-        raise NotPlainError
-    offsets, content = rows.ragged(heads - 1)
-    if content.size and int(content.max()) >= 0x80:
-        raise NotPlainError
-    array = pa.StringArray.from_buffers(heads.size, pa.py_buffer(offsets), pa.py_buffer(content))
-    return Column(array, _hashes_of_strings(offsets, content))
-
-
-def _hashes_of_strings(offsets: NDArray[np.int32], content: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """`String.hashCode` of ASCII."""
-    lengths = np.diff(offsets)
-    powers = np.ones(_MAX_SHORT + 1, np.uint32)
-    np.multiply.accumulate(np.full(_MAX_SHORT, 31, np.uint32), out=powers[1:])
-    behind = np.repeat(offsets[1:], lengths) - 1 - np.arange(content.size, dtype=np.int32)
-    sums = np.zeros(content.size + 1, np.uint32)
-    np.cumsum(content.astype(np.uint32) * powers[behind], out=sums[1:], dtype=np.uint32)
-    found: NDArray[np.uint32] = sums[offsets[1:]] - sums[offsets[:-1]]
-    return found
-
-
-def _bytes(rows: ByteRows) -> Column:
-    lengths = rows.numbers(">i4").astype(np.int64)
-    if lengths.size and int(lengths.min()) < 0:
-        raise NotPlainError
-    offsets, content = rows.ragged(lengths)
-    return Column(
-        pa.BinaryArray.from_buffers(pa.binary(), lengths.size, [None, *map(pa.py_buffer, (offsets, content))])
-    )
-
-
-def _millis(rows: ByteRows) -> Column:
-    return Column(pa.array(rows.numbers(">i8")).cast(pa.timestamp("ms", "UTC")))
-
-
-_Read = Callable[[ByteRows], Column]
-
-
-def _hashes_of_tuples(columns: Sequence[Column]) -> NDArray[np.uint32] | None:
-    code: NDArray[np.uint32] | None = None
-    for column in columns:
-        if column.hashes is None:
-            return None
-        code = column.hashes if code is None else code * np.uint32(31) + column.hashes
-    return code
-
-
-def _reader(serializer: Serializer) -> _Read | None:
-    if serializer in _NUMBERS:
-        return lambda rows: _number(serializer, rows)
-    simple: dict[Serializer, _Read] = {
-        primitives.BOOLEAN: _boolean,
-        primitives.VOID_NAMESPACE: _void,
-        primitives.BYTES: _bytes,
-        text.STRING: _string,
-    }
-    if (found := simple.get(serializer)) is not None:
-        return found
-    if isinstance(serializer, RowDataSerializer):
-        return row_data_reader(serializer)
-    if isinstance(serializer, ExternalSerializer):
-        return _reader(serializer.parts[0])
-    parts: list[_Read | None]
-    has_hash = isinstance(serializer, TupleSerializer) and serializer == TupleSerializer.of(*serializer.parts)
-    if serializer in (primitives.TIME_WINDOW, primitives.SQL_TIME_WINDOW):
-        parts = [_millis, _millis]
-    elif isinstance(serializer, TtlSerializer):
-        parts = [_millis, _reader(serializer.parts[1])]
-    elif isinstance(serializer, TupleSerializer):
-        parts = [_reader(part) for part in serializer.parts]
-    else:
-        return None
-    readers = [part for part in parts if part is not None]
-    if len(readers) != len(parts):
-        return None
-    fields = list(arrow_type(serializer).type)
-
-    def read(rows: ByteRows) -> Column:
-        columns = [part(rows) for part in readers]
-        array = pa.StructArray.from_arrays([column.array for column in columns], fields=fields)
-        return Column(array, _hashes_of_tuples(columns) if has_hash else None)
-
-    return read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,8 +45,8 @@ class VectorReader:
         is_list: whether a value is a list, with a row for each element.
     """
 
-    keys: tuple[_Read, ...]
-    values: tuple[_Read, ...]
+    keys: tuple[Read, ...]
+    values: tuple[Read, ...]
     order: tuple[int, ...]
     key: int
     max_parallelism: int
@@ -199,7 +78,7 @@ class VectorReader:
                 if not isinstance(value, MapSerializer):
                     return None
                 keys, values = [*keys, value.parts[0]], [value.parts[1]]
-        readers = [_reader(part) for part in (*keys, *values)]
+        readers = [flink_type(part).read for part in (*keys, *values)]
         plain = [reader for reader in readers if reader is not None]
         if len(plain) != len(readers):
             return None
@@ -259,7 +138,7 @@ class BlockReader:
         is_timer: whether the first part is a timestamp with its sign bit flipped.
     """
 
-    parts: tuple[_Read, ...]
+    parts: tuple[Read, ...]
     order: tuple[int, ...]
     max_parallelism: int
     is_timer: bool
@@ -277,7 +156,7 @@ class BlockReader:
         else:
             namespace = meta.namespace_serializer
             parts, order = [namespace, header.key_serializer, meta.value_serializer], [1, 0, 2]
-        readers = [_reader(part) for part in parts]
+        readers = [flink_type(part).read for part in parts]
         plain = [reader for reader in readers if reader is not None]
         if len(plain) != len(readers):
             return None
@@ -307,7 +186,7 @@ def _timestamps(flipped: Column) -> Column:
     return Column(pa.array(flipped.array.to_numpy() ^ np.int64(-(1 << 63))))
 
 
-def _elements(rows: ByteRows, read: _Read) -> tuple[pa.Array, Positions]:
+def _elements(rows: ByteRows, read: Read) -> tuple[pa.Array, Positions]:
     """Elements of lists, in order, and the row of each: the first element of all lists, then the second, and so on."""
     found: list[pa.Array] = []
     owners: list[Positions] = []
@@ -322,22 +201,3 @@ def _elements(rows: ByteRows, read: _Read) -> tuple[pa.Array, Positions]:
         raise NotPlainError
     order = np.argsort(np.concatenate(owners), kind="stable")
     return pa.concat_arrays(found).take(pa.array(order)), np.concatenate(owners)[order]
-
-
-def key_groups_of(hashes: NDArray[np.uint32], max_parallelism: int) -> NDArray[np.int32]:
-    """Key groups of hashes (`KeyGroupRangeAssignment.computeKeyGroupForKeyHash`)."""
-    code = _rotated(hashes * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    code = _rotated(code, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    code = code ^ np.uint32(4)
-    code = (code ^ code >> np.uint32(16)) * np.uint32(0x85EBCA6B)
-    code = (code ^ code >> np.uint32(13)) * np.uint32(0xC2B2AE35)
-    code = code ^ code >> np.uint32(16)
-    # The absolute value as a signed integer. The minimum has none and becomes 0.
-    signed = np.abs(code.view(np.int32).astype(np.int64)) & 0x7FFFFFFF
-    found: NDArray[np.int32] = (signed % max_parallelism).astype(np.int32)
-    return found
-
-
-def _rotated(code: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    found: NDArray[np.uint32] = code << np.uint32(bits) | code >> np.uint32(32 - bits)
-    return found

@@ -18,7 +18,7 @@ from spark_ckpt.flink.streams.types.composites import TupleSerializer
 from spark_ckpt.flink.streams.types.primitives import INT, LONG
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
 from spark_ckpt.flink.streams.types.text import STRING
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.storage import LocalStorage
 from tests.flink.streams.types.flink_serializers import BIGINT, VARCHAR
 from tests.support.flink_restore import Answer

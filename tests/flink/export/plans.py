@@ -10,7 +10,7 @@ from spark_ckpt.flink.export.plan import Plan, Target, plan_operator
 from spark_ckpt.flink.export.planned_state import PlannedState
 from spark_ckpt.flink.export.source_operator import Forms
 from spark_ckpt.flink.export.struct_types import KeyForm, ValueForm
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.state.catalog import open_state
 from tests.support.state_location import StateLocation
 
@@ -32,7 +32,7 @@ def rows_of(plan: Plan, name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for batch in planned.batches(plan.operator.title):
         assert tuple(batch.schema.names) == planned.state.columns
-        assert batch.column("key").type == plan.key.arrow
+        assert batch.column("key").type == arrow_type(plan.key.serializer).type
         _check_types(planned, batch)
         batch.validate(full=True)
         found += batch.to_pylist()

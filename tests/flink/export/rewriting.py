@@ -21,7 +21,8 @@ from spark_ckpt.flink.streams import KeyedState, Serializer, StateFiles, StateMe
 from spark_ckpt.flink.streams.headers import BackendStateType
 from spark_ckpt.flink.streams.types.composites import TimerSerializer
 from spark_ckpt.flink.tables.read import read_flink_state
-from spark_ckpt.flink.tables.types import arrow_type, list_type
+from spark_ckpt.flink.types.arrow import list_type
+from spark_ckpt.flink.types.lookup import arrow_type
 
 NAMES = {
     "key": KEY,

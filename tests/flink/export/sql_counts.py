@@ -13,7 +13,7 @@ from spark_ckpt.flink.export.model import FlinkOperator, FlinkState, StateKind
 from spark_ckpt.flink.export.writer import write_savepoint
 from spark_ckpt.flink.streams.types.logical_types import LogicalType
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.storage import LocalStorage
 from tests.flink.streams.types.flink_serializers import BIGINT, VARCHAR, timestamp
 from tests.support.flink_restore import Answer

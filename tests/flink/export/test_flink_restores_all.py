@@ -17,7 +17,7 @@ from spark_ckpt.flink.export.operator_id import operator_id_of
 from spark_ckpt.flink.export.writer import write_savepoint
 from spark_ckpt.flink.streams.types.primitives import LONG
 from spark_ckpt.flink.streams.types.text import STRING
-from spark_ckpt.flink.tables.vectors import key_groups_of
+from spark_ckpt.flink.types.hashes import key_groups_of
 from spark_ckpt.metadata.handles import DistributionMode
 from spark_ckpt.storage import LocalStorage
 from tests.flink.export.counts import ALL, assert_equal, read_request, restore_request, write

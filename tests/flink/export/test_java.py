@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from spark_ckpt.flink.export.flink_type import FlinkType
+from spark_ckpt.flink.export.export_type import ExportType
 from spark_ckpt.flink.export.planned_state import list_state, map_state, value_state
 from spark_ckpt.flink.export.struct_types import KeyForm, ValueForm, key_type, value_type
 from spark_ckpt.flink.streams import Serializer
@@ -57,7 +57,7 @@ public final class Printed {
 """
 
 
-def flink_types() -> list[FlinkType]:
+def flink_types() -> list[ExportType]:
     """A type for each type of Spark, in each form."""
     columns = {f"f{number}": kind for number, kind in enumerate(FLAT)}
     flat, deep = struct_of(struct(**columns)), struct_of(struct(**columns, n=struct(a=NESTED[0], b=NESTED[1])))

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_ckpt.flink.export.flink_type import NotForFlinkError, NullValueError
+from spark_ckpt.flink.export.export_type import NotForFlinkError, NullValueError
 from spark_ckpt.flink.export.plain_types import plain_type, tuple_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.spark_files.types import SparkType, type_of
 from tests.flink.export.spark_json import array_of, map_of, struct
 
@@ -27,7 +28,7 @@ def converted(json: object, values: list[Any]) -> list[Any]:
     kind = spark(json)
     flink = plain_type(kind)
     array = flink.of(pa.array(values, kind.arrow))
-    assert array.type == flink.arrow
+    assert array.type == arrow_type(flink.serializer).type
     array.validate(full=True)
     result: list[Any] = array.to_pylist()
     return result
@@ -159,7 +160,7 @@ def test_tuples() -> None:
     flink = tuple_type(("a", "b"), (spark("string"), spark("date")), "do this")
     assert flink.java == "Types.TUPLE(Types.STRING, Types.LOCAL_DATE)"
     found = flink.of(pa.array([{"a": "x", "b": date(1, 2, 3)}], kind))
-    assert found.type == flink.arrow
+    assert found.type == arrow_type(flink.serializer).type
     assert found.to_pylist() == [{"f0": "x", "f1": {"year": 1, "month": 2, "day": 3}}]
     with pytest.raises(
         NullValueError, match="b is null, which this serializer of Flink cannot hold: do this"

@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_ckpt.flink.export.flink_type import NotForFlinkError, NullValueError
+from spark_ckpt.flink.export.export_type import NotForFlinkError, NullValueError
 from spark_ckpt.flink.export.struct_types import KeyForm, ValueForm, key_type, value_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.spark_files.types import struct_of
 from tests.flink.export.spark_json import array_of, struct
 
@@ -21,7 +22,7 @@ def keys(json: object, form: KeyForm, rows: list[Any]) -> list[Any]:
     kind = struct_of(json)
     flink = key_type(kind, form)
     found = flink.of(pa.array(rows, kind.arrow))
-    assert found.type == flink.arrow
+    assert found.type == arrow_type(flink.serializer).type
     result: list[Any] = found.to_pylist()
     return result
 
@@ -86,7 +87,7 @@ def values(json: object, form: ValueForm, rows: list[Any], **options: Any) -> li
     kind = struct_of(json)
     flink = value_type(kind, form, **options)
     found = flink.of(pa.array(rows, kind.arrow))
-    assert found.type == flink.arrow
+    assert found.type == arrow_type(flink.serializer).type
     result: list[Any] = found.to_pylist()
     return result
 
@@ -132,4 +133,4 @@ def test_types_of_sql() -> None:
     kind = struct_of(struct(**{f"f{number}": each for number, each in enumerate(kinds)}))
     flink = value_type(kind, ValueForm.ROW_DATA)
     assert flink.java == f"InternalTypeInfo.ofFields({', '.join(kinds.values())})"
-    assert flink.of(pa.array([{}, None], kind.arrow)).type == flink.arrow
+    assert flink.of(pa.array([{}, None], kind.arrow)).type == arrow_type(flink.serializer).type

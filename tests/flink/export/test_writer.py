@@ -30,7 +30,7 @@ from spark_ckpt.flink.streams import ManagedOperatorState, Part, Serializer, Sta
 from spark_ckpt.flink.streams.types.primitives import BYTES, INT, LONG, TIME_WINDOW
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
 from spark_ckpt.flink.streams.types.text import STRING
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.location.errors import TargetExistsError
 from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
 from tests.flink.export.counts import ALL, write

@@ -28,7 +28,7 @@ from spark_ckpt.flink.importing.errors import (
 from spark_ckpt.flink.importing.location import ImportLocation
 from spark_ckpt.flink.streams.types.composites import TupleSerializer
 from spark_ckpt.flink.streams.types.primitives import DOUBLE, FLOAT, LONG
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.format.segments import Section
 from spark_ckpt.location.errors import ImportUnfinishedError
 from spark_ckpt.location.import_marker import read_marker

@@ -24,7 +24,7 @@ from spark_ckpt.flink.streams.types.composites import (
 )
 from spark_ckpt.flink.streams.types.logical_types import MAX_LENGTH, REGULAR, LogicalType
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.storage import LocalStorage
 
 _TEXTS = ("", "a", "ab" * 63, *("x" * n for n in (7, 8, 126, 127, 128)), "ü", "😀", "\0", "a\0b", "é" * 4)

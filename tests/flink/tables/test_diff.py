@@ -21,7 +21,7 @@ from spark_ckpt.flink.tables import read
 from spark_ckpt.flink.tables.catalog import FlinkState
 from spark_ckpt.flink.tables.diff import FlinkDiff, diff_flink_state
 from spark_ckpt.flink.tables.sources import open_source
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.state.errors import StateNotFoundError
 from spark_ckpt.storage import LocalStorage
 from tests.flink.streams.corpus import StateVector, flink_job, job

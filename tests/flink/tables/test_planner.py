@@ -15,7 +15,7 @@ from spark_ckpt.flink.streams.types import logical_types
 from spark_ckpt.flink.tables.catalog import FlinkCatalog
 from spark_ckpt.flink.tables.find import find_flink_state
 from spark_ckpt.flink.tables.read import FlinkScan
-from spark_ckpt.flink.tables.types import opaque_type
+from spark_ckpt.flink.types.arrow import opaque_type
 from tests.flink.tables.planner_savepoints import (
     Savepoint,
     State,

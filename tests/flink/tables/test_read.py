@@ -18,7 +18,7 @@ from spark_ckpt.flink.tables import read
 from spark_ckpt.flink.tables.catalog import FlinkCatalog
 from spark_ckpt.flink.tables.columns import Column, StateColumns
 from spark_ckpt.flink.tables.read import list_flink_states, read_flink_state
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from spark_ckpt.metadata.traversal import with_parts
 from spark_ckpt.state.errors import StateNotFoundError, UnsupportedFlinkStateError
 from tests.flink.streams.corpus import (

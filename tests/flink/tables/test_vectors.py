@@ -50,7 +50,8 @@ from spark_ckpt.flink.tables import read
 from spark_ckpt.flink.tables.columns import StateColumns
 from spark_ckpt.flink.tables.read import list_flink_states, read_flink_state
 from spark_ckpt.flink.tables.rocksdb import entries_of_rows
-from spark_ckpt.flink.tables.vectors import BlockReader, VectorReader, key_groups_of
+from spark_ckpt.flink.tables.vectors import BlockReader, VectorReader
+from spark_ckpt.flink.types.hashes import key_groups_of
 from spark_ckpt.metadata.data_output import DataOutput
 from tests.flink.streams.corpus import BACKENDS, JOBS, ROWS, WINDOWS, StateVector
 

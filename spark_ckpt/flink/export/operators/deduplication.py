@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from spark_ckpt.flink.export.flink_type import FlinkType
+from spark_ckpt.flink.export.export_type import ExportType
 from spark_ckpt.flink.export.planned_state import Parts, PlannedState, value_state
 from spark_ckpt.flink.export.source_operator import SourceOperator
 from spark_ckpt.flink.streams.types.primitives import BOOLEAN
@@ -12,7 +12,7 @@ from spark_ckpt.flink.streams.types.primitives import BOOLEAN
 SEEN, EXPIRES_AT = "seen", "expiresAtMicros"
 """Names of the states."""
 
-_SEEN = FlinkType(BOOLEAN, "Types.BOOLEAN", lambda values: pa.repeat(pa.scalar(True), len(values)))
+_SEEN = ExportType.of_scalar(BOOLEAN, lambda values: pa.repeat(pa.scalar(True), len(values)))
 
 
 def deduplication(operator: SourceOperator) -> list[PlannedState]:
@@ -36,7 +36,7 @@ def deduplication_within_watermark(operator: SourceOperator) -> list[PlannedStat
     return [_of(operator, EXPIRES_AT, value, "microseconds since 1970 of event time, when Spark forgets the key")]
 
 
-def _of(operator: SourceOperator, name: str, value: FlinkType, note: str) -> PlannedState:
+def _of(operator: SourceOperator, name: str, value: ExportType, note: str) -> PlannedState:
     view = operator.view()
     key = operator.key(view.family.key)
     return PlannedState(

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_ckpt.flink.export.flink_type import FlinkType
+from spark_ckpt.flink.export.export_type import ExportType
 from spark_ckpt.flink.export.planned_state import Parts, PlannedState, Read, value_state
 from spark_ckpt.flink.export.source_operator import SourceOperator, first_columns, without_last
 from spark_ckpt.flink.export.source_rows import SourceRows
@@ -46,7 +46,7 @@ def map_groups(operator: SourceOperator) -> list[PlannedState]:
         )
     ]
     if TIMEOUT in stored.names:
-        at = FlinkType(LONG, "Types.LONG")
+        at = ExportType.of_scalar(LONG)
         states.append(
             PlannedState(
                 *value_state(TIMEOUT, at),

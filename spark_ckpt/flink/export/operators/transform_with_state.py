@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from spark_ckpt.flink.export.flink_type import FlinkType
+from spark_ckpt.flink.export.export_type import ExportType
 from spark_ckpt.flink.export.model import StateKind
 from spark_ckpt.flink.export.planned_state import (
     Parts,
@@ -81,7 +81,7 @@ def _timers(operator: SourceOperator, name: str, view: View) -> PlannedState:
     state, java = timers(kind)
     grouping = view.family.key.types[0]
     assert isinstance(grouping, Struct)
-    key: FlinkType = operator.key(grouping)
+    key: ExportType = operator.key(grouping)
     parts = Parts(lambda keys: key.of(keys.field(0)), timestamp=lambda keys: keys.field(1))
     note = (
         "Spark's watermark is not exported: they fire when that of the job has passed them"

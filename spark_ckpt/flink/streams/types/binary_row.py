@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 from spark_ckpt.flink.streams.errors import StateStreamFormatError
 from spark_ckpt.flink.streams.types.accumulators import read_raw_value
-from spark_ckpt.flink.streams.types.logical_types import STRUCTURED, LogicalType
+from spark_ckpt.flink.streams.types.logical_types import NUMBER_CODES, STRUCTURED, LogicalType
 from spark_ckpt.flink.streams.types.text import encode_utf8
 from spark_ckpt.flink.streams.values import RowData, Timestamp, Value
 from spark_ckpt.format.decimals import decimal_of, twos_complement, unscaled_of
@@ -36,22 +36,7 @@ _MAX_COMPACT_DIGITS, _DECIMAL_BYTES = 18, 16
 _MAX_COMPACT_PRECISION = 3
 _SLOT, _LONG = struct.Struct("<Q"), struct.Struct("<q")
 
-_NUMBERS = {
-    root: struct.Struct(code)
-    for root, code in {
-        "BOOLEAN": "<?",
-        "TINYINT": "<b",
-        "SMALLINT": "<h",
-        "INTEGER": "<i",
-        "BIGINT": "<q",
-        "FLOAT": "<f",
-        "DOUBLE": "<d",
-        "DATE": "<i",
-        "TIME_WITHOUT_TIME_ZONE": "<i",
-        "INTERVAL_YEAR_MONTH": "<i",
-        "INTERVAL_DAY_TIME": "<q",
-    }.items()
-}
+_NUMBERS = {root: struct.Struct(f"<{code}") for root, code in NUMBER_CODES.items()}
 _COUNT = LogicalType("INTEGER", nullable=False)
 _TEXTS = ("CHAR", "VARCHAR")
 _BINARIES = ("BINARY", "VARBINARY")

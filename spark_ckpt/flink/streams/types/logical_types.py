@@ -155,10 +155,19 @@ _DAY_TIME = _Constant("resolution", "DayTimeIntervalType$DayTimeResolution", tup
 
 
 class _JavaType(NamedTuple):
-    """Java class of the types with one root."""
+    """Java class of the types with one root.
+
+    Args:
+        class_name: the class.
+        root: the root.
+        code: format of the numbers that stand for its values, as of `struct` and NumPy; empty if none do.
+        parameters: its parameters.
+        constant: its field with a constant of an enum.
+    """
 
     class_name: str
     root: str
+    code: str = ""
     parameters: tuple[_Bound, ...] = ()
     constant: _Constant | None = None
 
@@ -176,32 +185,35 @@ class _JavaType(NamedTuple):
 
 
 _TYPES = (
-    _JavaType("CharType", "CHAR", (_LENGTH,)),
-    _JavaType("VarCharType", "VARCHAR", (_LENGTH,)),
-    _JavaType("BooleanType", "BOOLEAN"),
-    _JavaType("BinaryType", "BINARY", (_LENGTH,)),
-    _JavaType("VarBinaryType", "VARBINARY", (_LENGTH,)),
-    _JavaType("DecimalType", "DECIMAL", (_Bound("precision", 1, 38), _Bound("scale", 0, 38))),
-    _JavaType("TinyIntType", "TINYINT"),
-    _JavaType("SmallIntType", "SMALLINT"),
-    _JavaType("IntType", "INTEGER"),
-    _JavaType("BigIntType", "BIGINT"),
-    _JavaType("FloatType", "FLOAT"),
-    _JavaType("DoubleType", "DOUBLE"),
-    _JavaType("DateType", "DATE"),
-    _JavaType("TimeType", "TIME_WITHOUT_TIME_ZONE", (_PRECISION_OF_TIME,)),
-    _JavaType("TimestampType", "TIMESTAMP_WITHOUT_TIME_ZONE", (_PRECISION_OF_TIME,), _KIND),
-    _JavaType("LocalZonedTimestampType", "TIMESTAMP_WITH_LOCAL_TIME_ZONE", (_PRECISION_OF_TIME,), _KIND),
-    _JavaType("YearMonthIntervalType", "INTERVAL_YEAR_MONTH", (_Bound("yearPrecision", 1, 4),), _YEAR_MONTH),
+    _JavaType("CharType", "CHAR", "", (_LENGTH,)),
+    _JavaType("VarCharType", "VARCHAR", "", (_LENGTH,)),
+    _JavaType("BooleanType", "BOOLEAN", "?"),
+    _JavaType("BinaryType", "BINARY", "", (_LENGTH,)),
+    _JavaType("VarBinaryType", "VARBINARY", "", (_LENGTH,)),
+    _JavaType("DecimalType", "DECIMAL", "", (_Bound("precision", 1, 38), _Bound("scale", 0, 38))),
+    _JavaType("TinyIntType", "TINYINT", "b"),
+    _JavaType("SmallIntType", "SMALLINT", "h"),
+    _JavaType("IntType", "INTEGER", "i"),
+    _JavaType("BigIntType", "BIGINT", "q"),
+    _JavaType("FloatType", "FLOAT", "f"),
+    _JavaType("DoubleType", "DOUBLE", "d"),
+    _JavaType("DateType", "DATE", "i"),
+    _JavaType("TimeType", "TIME_WITHOUT_TIME_ZONE", "i", (_PRECISION_OF_TIME,)),
+    _JavaType("TimestampType", "TIMESTAMP_WITHOUT_TIME_ZONE", "", (_PRECISION_OF_TIME,), _KIND),
+    _JavaType("LocalZonedTimestampType", "TIMESTAMP_WITH_LOCAL_TIME_ZONE", "", (_PRECISION_OF_TIME,), _KIND),
+    _JavaType("YearMonthIntervalType", "INTERVAL_YEAR_MONTH", "i", (_Bound("yearPrecision", 1, 4),), _YEAR_MONTH),
     _JavaType(
         "DayTimeIntervalType",
         "INTERVAL_DAY_TIME",
+        "q",
         (_Bound("dayPrecision", 1, 6), _Bound("fractionalPrecision", 0, 9)),
         _DAY_TIME,
     ),
 )
 _BY_CLASS: Mapping[str, _JavaType] = {_PACKAGE + java.class_name: java for java in _TYPES}
 _BY_ROOT: Mapping[str, _JavaType] = {java.root: java for java in _TYPES}
+NUMBER_CODES: Mapping[str, str] = {java.root: java.code for java in _TYPES if java.code}
+"""Formats of the numbers that stand for values, by the root of their types."""
 
 _ROW, _STRUCTURED, _RAW = _PACKAGE + "RowType", _PACKAGE + "StructuredType", _PACKAGE + "RawType"
 _FIELDS = {_ROW: "fields", _STRUCTURED: "attributes"}
@@ -333,6 +345,13 @@ def write_logical_type(logical_type: LogicalType, out: DataOutput) -> None:
         out.i32(value, "parameters")
     if java.constant is not None and name is not None:
         out.raw(_constant_class(java.constant) + _utf(name))
+
+
+def java_expression(logical_type: LogicalType) -> str:
+    """Expression in Java for a plain type that is nullable and regular."""
+    name = _BY_ROOT[logical_type.root].class_name
+    parameters = [f"{name}.MAX_LENGTH" if value == MAX_LENGTH else str(value) for value in logical_type.parameters]
+    return f"new {name}({', '.join(parameters)})"
 
 
 def _parameter(data: DataInput, bound: _Bound) -> int:

@@ -13,6 +13,7 @@ from spark_ckpt.flink.streams.types.accumulators import RawValueSerializer
 from spark_ckpt.flink.streams.types.base import TABLE, ConfiguredSerializer, ReadNested, Serializer, write_nested
 from spark_ckpt.flink.streams.types.java_structure import read_java
 from spark_ckpt.flink.streams.types.logical_types import (
+    NUMBER_CODES,
     STRUCTURED,
     LogicalType,
     read_logical_type,
@@ -324,22 +325,13 @@ class BinaryRowDataSerializer(ConfiguredSerializer):
         return f"BinaryRowData<{self.fields} fields>"
 
 
+_OF_NUMBERS = {"?": BOOLEAN, "b": BYTE, "h": SHORT, "i": INT, "q": LONG, "f": FLOAT, "d": DOUBLE}
 _BY_ROOT: dict[str, Serializer] = {
     "CHAR": STRING_DATA,
     "VARCHAR": STRING_DATA,
-    "BOOLEAN": BOOLEAN,
     "BINARY": BYTES,
     "VARBINARY": BYTES,
-    "TINYINT": BYTE,
-    "SMALLINT": SHORT,
-    "INTEGER": INT,
-    "BIGINT": LONG,
-    "FLOAT": FLOAT,
-    "DOUBLE": DOUBLE,
-    "DATE": INT,
-    "TIME_WITHOUT_TIME_ZONE": INT,
-    "INTERVAL_YEAR_MONTH": INT,
-    "INTERVAL_DAY_TIME": LONG,
+    **{root: _OF_NUMBERS[code] for root, code in NUMBER_CODES.items()},
 }
 
 

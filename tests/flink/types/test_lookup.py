@@ -6,7 +6,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import arrow_type
 from tests.flink.streams.types.flink_serializers import ALL, IN_PYTHON, LONG_TEXT, READ_ONLY
 
 EVERY = {**IN_PYTHON, **READ_ONLY}

@@ -14,8 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_ckpt.flink.export.encoded_columns import BadValueError, Encoded, joined, ragged
-from spark_ckpt.flink.export.encoders import encoder_of
 from spark_ckpt.flink.streams import Value
 from spark_ckpt.flink.streams.types.base import Serializer
 from spark_ckpt.flink.streams.types.binary_row import encode
@@ -44,7 +42,8 @@ from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
 from spark_ckpt.flink.streams.types.text import STRING
 from spark_ckpt.flink.streams.types.times import INSTANT
 from spark_ckpt.flink.streams.values import Instant, Row, RowData, Timestamp, TimeWindow, TtlValue
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.encoded_columns import BadValueError, Encoded, joined, ragged
+from spark_ckpt.flink.types.lookup import arrow_type, writer_of
 from spark_ckpt.metadata.data_output import DataOutput
 from tests.flink.streams.types.flink_serializers import IN_PYTHON, TYPES, flink_serializers, timestamp
 
@@ -68,7 +67,7 @@ def content_of(encoded: Encoded, rows: int) -> list[bytes]:
 
 
 def encoded(serializer: Serializer, values: Sequence[Any], *, codegen: bool = False) -> list[bytes]:
-    return content_of(encoder_of(serializer, codegen=codegen)(in_arrow(serializer, values)), len(values))
+    return content_of(writer_of(serializer, codegen=codegen)(in_arrow(serializer, values)), len(values))
 
 
 def one_by_one(serializer: Serializer, values: Sequence[Any]) -> list[bytes]:
@@ -86,7 +85,7 @@ def test_bytes_and_hashes_are_those_of_flink(name: str) -> None:
     flinks = flink_serializers()[name].values
     # A column in front and behind, so that an encoder that ignores the slice reads other values.
     array = in_arrow(serializer, (*values, *values, *values)).slice(len(values), len(values))
-    found = encoder_of(serializer)(array)
+    found = writer_of(serializer)(array)
     assert content_of(found, len(values)) == [value.content for value in flinks]
     if found.hashes is not None and None not in values:
         hashes = found.hashes().view(np.int32).tolist()
@@ -98,14 +97,14 @@ def test_all_types_with_a_known_hash_have_it_here() -> None:
     for name in WRITTEN:
         serializer, values = IN_PYTHON[name]
         known = serializer.hash_code(next(value for value in (*values, 0) if value is not None))
-        found = encoder_of(serializer)(in_arrow(serializer, values)).hashes
+        found = writer_of(serializer)(in_arrow(serializer, values)).hashes
         # The value of a nullable one may be null, and Flink has no null keys.
         assert (known is not None) == (found is not None) or isinstance(serializer, NullableSerializer), name
 
 
 @given(st.lists(st.text(max_size=200)))
 def test_strings(texts: list[str]) -> None:
-    found = encoder_of(STRING)(pa.array(texts, pa.string()))
+    found = writer_of(STRING)(pa.array(texts, pa.string()))
     assert content_of(found, len(texts)) == one_by_one(STRING, texts)
     assert found.hashes is not None
     assert found.hashes().tolist() == [STRING.hash_code(text) for text in texts]
@@ -170,7 +169,7 @@ def test_rows_of_sql(data: st.DataObject, codegen: bool) -> None:
         for kind, row in data.draw(st.lists(st.tuples(st.integers(0, 3), st.tuples(*fields)), max_size=5))
     ]
     expected = [encode(types, row.kind, row.fields, DataOutput(), "row", null_places=codegen) for row in rows]
-    found = encoder_of(serializer, codegen=codegen)(in_arrow(serializer, rows))
+    found = writer_of(serializer, codegen=codegen)(in_arrow(serializer, rows))
     assert content_of(found, len(rows)) == [len(row).to_bytes(4, "big") + row for row in expected]
     assert found.hashes is not None
     hashes = [serializer.hash_code(replace_binary(row, binary)) for row, binary in zip(rows, expected, strict=True)]
@@ -220,7 +219,7 @@ def test_composite_values(name: str) -> None:
 @pytest.mark.parametrize("name", ["tuples", "rows", "rows without kind"])
 def test_composite_keys(name: str) -> None:
     serializer, values = COMPOSITES[name]
-    found = encoder_of(serializer)(in_arrow(serializer, values)).hashes
+    found = writer_of(serializer)(in_arrow(serializer, values)).hashes
     assert found is not None
     assert found().tolist() == [(serializer.hash_code(value) or 0) & 0xFFFFFFFF for value in values]
 
@@ -228,13 +227,13 @@ def test_composite_keys(name: str) -> None:
 def test_every_nan_is_that_of_java() -> None:
     other = np.array([0xFFF8000000000001], np.uint64).view(np.float64)
     assert math.isnan(other[0])
-    found = encoder_of(DOUBLE)(pa.array(other))
+    found = writer_of(DOUBLE)(pa.array(other))
     assert content_of(found, 1) == one_by_one(DOUBLE, [math.nan])
     assert found.hashes is not None
     assert found.hashes().tolist() == [DOUBLE.hash_code(math.nan)]
     row = RowDataSerializer((LogicalType("DOUBLE"),))
     array = pa.array([{"kind": 0, "f0": other[0]}], arrow_type(row).type)
-    assert content_of(encoder_of(row)(array), 1) == one_by_one(row, [RowData(0, (math.nan,))])
+    assert content_of(writer_of(row)(array), 1) == one_by_one(row, [RowData(0, (math.nan,))])
 
 
 @pytest.mark.parametrize(
@@ -273,7 +272,7 @@ def test_values_that_do_not_fit(serializer: Serializer, values: list[Any], index
 def test_no_rows() -> None:
     for name in WRITTEN:
         serializer, _ = IN_PYTHON[name]
-        found = encoder_of(serializer)(in_arrow(serializer, []))
+        found = writer_of(serializer)(in_arrow(serializer, []))
         assert content_of(found, 0) == []
         if found.hashes is not None:
             assert found.hashes().size == 0
@@ -282,7 +281,7 @@ def test_no_rows() -> None:
 def test_rows_without_fields() -> None:
     """Keys of an aggregate of SQL without `GROUP BY`."""
     serializer = RowDataSerializer(())
-    found = encoder_of(serializer)(in_arrow(serializer, [RowData(0, ())] * 2))
+    found = writer_of(serializer)(in_arrow(serializer, [RowData(0, ())] * 2))
     assert content_of(found, 2) == one_by_one(serializer, [RowData(0, ())] * 2)
     assert found.hashes is not None
     assert found.hashes().tolist() == [serializer.hash_code(RowData(0, ()))] * 2

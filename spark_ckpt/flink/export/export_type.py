@@ -1,4 +1,4 @@
-"""Serializer of Flink for columns of Spark, with the conversion of their values in Arrow."""
+"""Type of Flink that columns of Spark are exported as, with the conversion of their values in Arrow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_ckpt.flink.streams.types.base import Serializer
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.lookup import flink_type
 
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 """Conversion of an Arrow array of a type of Spark to the Arrow type of a serializer; nulls stay null."""
@@ -44,7 +44,7 @@ class NullValueError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FlinkType:
+class ExportType:
     """Type of a key, value, list element or map key.
 
     Args:
@@ -65,10 +65,10 @@ class FlinkType:
         """
         return values if self.convert is None else self.convert(values)
 
-    @property
-    def arrow(self) -> pa.DataType:
-        """Arrow type of the serializer."""
-        return arrow_type(self.serializer).type
+    @classmethod
+    def of_scalar(cls, serializer: Serializer, convert: Convert | None = None) -> ExportType:
+        """Type of a serializer that declares itself."""
+        return cls(serializer, str(flink_type(serializer).java), convert)
 
 
 def java_text(text: str) -> str:

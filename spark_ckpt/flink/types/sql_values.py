@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.export.encoded_columns import (
+from spark_ckpt.flink.streams.types.binary_row import is_compact_decimal, is_compact_timestamp
+from spark_ckpt.flink.types.encoded_columns import (
     Encoded,
     Fixed,
     Lengths,
@@ -16,7 +17,6 @@ from spark_ckpt.flink.export.encoded_columns import (
     refuse,
     refuse_nulls,
 )
-from spark_ckpt.flink.streams.types.binary_row import is_compact_decimal, is_compact_timestamp
 
 DECIMAL_BYTES = 16
 _MICROS, _NANOS = 1000, 1_000_000
@@ -71,7 +71,7 @@ def millis_and_nanos(array: pa.Array, precision: int) -> tuple[NDArray[np.int64]
     return millis, nanos
 
 
-def decimals(array: pa.Array, precision: int) -> Encoded:
+def write_decimals(array: pa.Array, precision: int) -> Encoded:
     """Decimals as `DecimalDataSerializer` writes them."""
     refuse_nulls(array)
     if is_compact_decimal(precision):
@@ -83,7 +83,7 @@ def decimals(array: pa.Array, precision: int) -> Encoded:
     return Encoded((joined((fixed(lengths, ">i4"), body), len(array)),))
 
 
-def timestamps(array: pa.Array, precision: int) -> Encoded:
+def write_timestamps(array: pa.Array, precision: int) -> Encoded:
     """Timestamps as `TimestampDataSerializer` writes them."""
     refuse_nulls(array)
     millis, nanos = millis_and_nanos(array, precision)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.export.encoded_columns import (
+from spark_ckpt.flink.streams.types.binary_row import header_bytes, is_compact_decimal, is_compact_timestamp
+from spark_ckpt.flink.streams.types.logical_types import NUMBER_CODES, LogicalType
+from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
+from spark_ckpt.flink.types.encoded_columns import (
     NOTHING,
     BadValueError,
     Encoded,
@@ -30,29 +32,16 @@ from spark_ckpt.flink.export.encoded_columns import (
     refuse_nulls,
     spread,
 )
-from spark_ckpt.flink.export.sql_values import millis_and_nanos, unscaled_bytes, unscaled_longs
-from spark_ckpt.flink.streams.types.binary_row import header_bytes, is_compact_decimal, is_compact_timestamp
-from spark_ckpt.flink.streams.types.logical_types import LogicalType
-from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
-from spark_ckpt.flink.tables.row_vectors import hashes_of_rows
+from spark_ckpt.flink.types.hashes import hashes_of_rows
+from spark_ckpt.flink.types.record import Write
+from spark_ckpt.flink.types.scalars import with_one_nan
+from spark_ckpt.flink.types.sql_values import millis_and_nanos, unscaled_bytes, unscaled_longs
 from spark_ckpt.state.vector_rows import ByteRows
 
 _KIND_BITS = 8
 _LAST_KIND = 3
 _MAX_INLINE = 7
 _WORD = 8
-_NUMBERS = {
-    "TINYINT": "i1",
-    "SMALLINT": "i2",
-    "INTEGER": "i4",
-    "BIGINT": "i8",
-    "FLOAT": "f4",
-    "DOUBLE": "f8",
-    "DATE": "i4",
-    "TIME_WITHOUT_TIME_ZONE": "i4",
-    "INTERVAL_YEAR_MONTH": "i4",
-    "INTERVAL_DAY_TIME": "i8",
-}
 _FALSE = pa.scalar(False)
 _PADDINGS = pa.array([bytes(size) for size in range(_WORD)], pa.large_binary())
 
@@ -71,8 +60,8 @@ class _Slots(NamedTuple):
     far: Mask | None = None
 
 
-def row_data_encoder(serializer: RowDataSerializer, *, codegen: bool) -> Callable[[pa.Array], Encoded]:
-    """Encoder of rows.
+def row_data_writer(serializer: RowDataSerializer, *, codegen: bool = False) -> Write:
+    """Writer of rows.
 
     Args:
         serializer: their serializer; its types have no types within.
@@ -81,7 +70,7 @@ def row_data_encoder(serializer: RowDataSerializer, *, codegen: bool) -> Callabl
     types = serializer.types
     header = header_bytes(len(types))
 
-    def encode(array: pa.Array) -> Encoded:
+    def write(array: pa.Array) -> Encoded:
         refuse_nulls(array)
         rows = len(array)
         kinds, *columns = array.flatten()
@@ -109,7 +98,7 @@ def row_data_encoder(serializer: RowDataSerializer, *, codegen: bool) -> Callabl
         row = joined((head, *variables), rows)
         return Encoded((fixed(at, ">i4"), row), lambda: _hashes(row))
 
-    return encode
+    return write
 
 
 def _kinds(kinds: pa.Array) -> NDArray[np.int8]:
@@ -125,10 +114,10 @@ def _hashes(row: Part) -> Hashes:
 
 
 def _slots(kind: LogicalType, column: pa.Array, nulls: Mask, *, codegen: bool) -> _Slots:
-    if (number := _NUMBERS.get(kind.root)) is not None:
-        return _Slots(_numbers(column, nulls, number))
     if kind.root == "BOOLEAN":
         return _Slots(column.fill_null(_FALSE).to_numpy(zero_copy_only=False).astype(np.uint64))
+    if kind.root in NUMBER_CODES:
+        return _Slots(_numbers(column))
     if kind.root == "DECIMAL":
         if is_compact_decimal(kind.parameters[0]):
             return _Slots(np.where(nulls, 0, unscaled_longs(column)).astype(np.int64).view(np.uint64))
@@ -142,19 +131,14 @@ def _slots(kind: LogicalType, column: pa.Array, nulls: Mask, *, codegen: bool) -
     return _text(column, nulls)
 
 
-def _numbers(column: pa.Array, nulls: Mask, kind: str) -> NDArray[np.uint64]:
+def _numbers(column: pa.Array) -> NDArray[np.uint64]:
     if pa.types.is_date(column.type) or pa.types.is_time(column.type):
         column = column.cast(pa.int32())
     values = column.fill_null(0).to_numpy(zero_copy_only=False)
-    if kind[0] == "f":
+    if values.dtype.kind == "f":
         values = with_one_nan(values)
-    wide: NDArray[np.uint64] = values.view(f"u{kind[1]}").astype(np.uint64)
+    wide: NDArray[np.uint64] = values.view(f"u{values.dtype.itemsize}").astype(np.uint64)
     return wide
-
-
-def with_one_nan(values: NDArray[np.floating]) -> NDArray[np.floating]:
-    """The numbers, and instead of each NaN that of Java, on which the hash of a key depends."""
-    return np.where(np.isnan(values), values.dtype.type(np.nan), values)
 
 
 def _placed(low: Lengths, content: Fixed, nulls: Mask, *, codegen: bool) -> _Slots:

@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.export.encoded_columns import (
+from spark_ckpt.flink.types.encoded_columns import (
     Encoded,
-    Hashes,
     Lengths,
     Part,
     content_of,
@@ -18,7 +17,10 @@ from spark_ckpt.flink.export.encoded_columns import (
     joined,
     nulls_of,
     of_buffers,
+    refuse_nulls,
 )
+from spark_ckpt.flink.types.hashes import hashes_of_units
+from spark_ckpt.state.vector_rows import ByteRows, Column, NotPlainError
 
 Units: TypeAlias = NDArray[np.uint16] | NDArray[np.uint8]
 """UTF-16 code units, of ASCII in bytes."""
@@ -27,7 +29,20 @@ _MAX_SHORT = 127
 _MAX_VARINT = 5
 
 
-def strings(array: pa.Array) -> Encoded:
+def read_strings(rows: ByteRows) -> Column:
+    """Short strings of ASCII."""
+    heads = rows.numbers("u1").astype(np.int64)
+    # 0 stands for null, and longer ones have longer heads.
+    if heads.size and not 1 <= int(heads.min()) <= int(heads.max()) <= _MAX_SHORT:
+        raise NotPlainError
+    offsets, content = rows.ragged(heads - 1)
+    if content.size and int(content.max()) >= 0x80:
+        raise NotPlainError
+    array = pa.StringArray.from_buffers(heads.size, pa.py_buffer(offsets), pa.py_buffer(content))
+    return Column(array, hashes_of_units(offsets.astype(np.int64), content))
+
+
+def write_strings(array: pa.Array) -> Encoded:
     """Strings as `StringValue.writeString` writes them: number of code units plus 1 (0 for null), then each unit."""
     offsets, content = content_of(array)
     if not content.size or int(content.max()) < 0x80:
@@ -81,25 +96,20 @@ def _varints(numbers: NDArray[np.uint64]) -> tuple[Lengths, NDArray[np.uint8]]:
     return sizes, encoded
 
 
-def hashes_of_units(offsets: Lengths, units: Units) -> Hashes:
-    """`String.hashCode` of each string.
-
-    Args:
-        offsets: where the units of each string begin, and the end of the last one.
-        units: units of all strings.
-    """
-    lengths = np.diff(offsets)
-    powers = np.ones(int(lengths.max(initial=0)) + 1, np.uint32)
-    np.multiply.accumulate(np.full(powers.size - 1, 31, np.uint32), out=powers[1:])
-    behind = np.repeat(offsets[1:], lengths) - 1 - np.arange(units.size)
-    sums = np.zeros(units.size + 1, np.uint32)
-    np.cumsum(units.astype(np.uint32) * powers[behind], out=sums[1:], dtype=np.uint32)
-    found: Hashes = sums[offsets[1:]] - sums[offsets[:-1]]
-    return found
+def read_bytes(rows: ByteRows) -> Column:
+    """Bytes behind their `i32` length (`BytePrimitiveArraySerializer`)."""
+    lengths = rows.numbers(">i4").astype(np.int64)
+    if lengths.size and int(lengths.min()) < 0:
+        raise NotPlainError
+    offsets, content = rows.ragged(lengths)
+    return Column(
+        pa.BinaryArray.from_buffers(pa.binary(), lengths.size, [None, *map(pa.py_buffer, (offsets, content))])
+    )
 
 
-def with_lengths(array: pa.Array) -> Encoded:
+def write_bytes(array: pa.Array) -> Encoded:
     """Bytes, or text in UTF-8, behind their `i32` length (`StringDataSerializer`, `BytePrimitiveArraySerializer`)."""
+    refuse_nulls(array)
     offsets, content = content_of(array)
     body = of_buffers(offsets, content)
     return Encoded((joined((fixed(np.diff(offsets), ">i4"), body), len(array)),))

@@ -9,9 +9,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_ckpt.flink.streams.types.binary_row import header_bytes, is_compact_decimal, is_compact_timestamp
-from spark_ckpt.flink.streams.types.logical_types import LogicalType
+from spark_ckpt.flink.streams.types.logical_types import NUMBER_CODES, LogicalType
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
-from spark_ckpt.flink.tables.types import arrow_type
+from spark_ckpt.flink.types.hashes import hashes_of_rows
+from spark_ckpt.flink.types.record import Read
 from spark_ckpt.state.vector_rows import ByteRows, Column, NotPlainError, Positions
 
 _U32 = 0xFFFFFFFF
@@ -21,26 +22,18 @@ _MAX_INLINE = 7
 _MAX_HASHED_BYTES = 4096
 _VARIABLE = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _KIND_BITS = 8
-_NUMBERS = {
-    "TINYINT": "<i1",
-    "SMALLINT": "<i2",
-    "INTEGER": "<i4",
-    "BIGINT": "<i8",
-    "FLOAT": "<f4",
-    "DOUBLE": "<f8",
-    "DATE": "<i4",
-    "TIME_WITHOUT_TIME_ZONE": "<i4",
-    "INTERVAL_YEAR_MONTH": "<i4",
-    "INTERVAL_DAY_TIME": "<i8",
-}
-
 _ReadField = Callable[[ByteRows, Positions, Positions, Positions, NDArray[np.bool_]], pa.Array]
 """Reader of a field: the rows, their starts and lengths, the places of its slots, and where it is null."""
 
 
-def row_data_reader(serializer: RowDataSerializer) -> Callable[[ByteRows], Column] | None:
-    """Reader of rows of a serializer; None if a field has a type without a reader here."""
-    fields = list(arrow_type(serializer).type)
+def row_data_reader(serializer: RowDataSerializer, arrow: pa.DataType) -> Read | None:
+    """Reader of rows; None if a field has a type without a reader here.
+
+    Args:
+        serializer: their serializer.
+        arrow: Arrow type of the rows.
+    """
+    fields = list(arrow)
     readers = [_field(kind, field.type) for kind, field in zip(serializer.types, fields[1:], strict=True)]
     plain = [reader for reader in readers if reader is not None]
     if len(plain) != len(readers):
@@ -76,12 +69,13 @@ def row_data_reader(serializer: RowDataSerializer) -> Callable[[ByteRows], Colum
 
 def _field(kind: LogicalType, arrow: pa.DataType) -> _ReadField | None:
     root = kind.root
-    if root in _NUMBERS:
-        return lambda rows, starts, lengths, slots, nulls: pa.array(
-            rows.numbers_at(_NUMBERS[root], slots), mask=nulls
-        ).cast(arrow)
     if root == "BOOLEAN":
         return lambda rows, starts, lengths, slots, nulls: pa.array(rows.numbers_at("u1", slots) != 0, mask=nulls)
+    if root in NUMBER_CODES:
+        code = f"<{NUMBER_CODES[root]}"
+        return lambda rows, starts, lengths, slots, nulls: pa.array(rows.numbers_at(code, slots), mask=nulls).cast(
+            arrow
+        )
     if root in _VARIABLE:
         return lambda rows, starts, lengths, slots, nulls: _variable(rows, starts, lengths, slots, nulls, arrow)
     if root == "DECIMAL" and is_compact_decimal(kind.parameters[0]):
@@ -163,34 +157,3 @@ def _timestamp(
 
 def _bitmap(nulls: NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(~nulls, bitorder="little"))
-
-
-def hashes_of_rows(rows: ByteRows, starts: Positions, lengths: Positions) -> NDArray[np.uint32]:
-    """`BinaryRowData.hashCode`.
-
-    Args:
-        rows: bytes that have the rows.
-        starts: where each row begins.
-        lengths: bytes of each row.
-
-    Raises:
-        NotPlainError: a row is not a whole number of words of 4 bytes.
-    """
-    if (lengths % 4).any():
-        raise NotPlainError
-    code = np.full(starts.size, 42, np.uint32)
-    for at in range(0, int(lengths.max(initial=0)), 4):
-        active = np.flatnonzero(lengths > at)
-        word = rows.numbers_at("<u4", starts[active] + at).astype(np.uint32) * np.uint32(0xCC9E2D51)
-        mixed = code[active] ^ _rotated(word, 15) * np.uint32(0x1B873593)
-        code[active] = _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    code ^= lengths.astype(np.uint32)
-    code = (code ^ code >> np.uint32(16)) * np.uint32(0x85EBCA6B)
-    code = (code ^ code >> np.uint32(13)) * np.uint32(0xC2B2AE35)
-    found: NDArray[np.uint32] = code ^ code >> np.uint32(16)
-    return found
-
-
-def _rotated(code: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    found: NDArray[np.uint32] = code << np.uint32(bits) | code >> np.uint32(32 - bits)
-    return found
