@@ -43,9 +43,6 @@ class _ReadOnlySerializer(CompositeSerializer):
     def has_fixed_length(self) -> bool:
         return False
 
-    def write(self, value: Any, out: DataOutput, field: str) -> None:
-        raise out.error(field, f"a value of {self} can be read, but not written")
-
 
 @dataclass(frozen=True, slots=True)
 class ExternalSerializer(_ReadOnlySerializer):
@@ -193,10 +190,6 @@ class SortedMapSerializer(ConfiguredSerializer):
     def nested(self) -> tuple[Serializer, ...]:
         return self.parts
 
-    @property
-    def has_fixed_length(self) -> bool:
-        return False
-
     @classmethod
     def read_content(cls, data: DataInput, read_nested: ReadNested) -> Self:
         start = data.position
@@ -217,9 +210,6 @@ class SortedMapSerializer(ConfiguredSerializer):
     def read(self, data: DataInput, field: str) -> Value:
         key, value = self.parts
         return tuple([(key.read(data, field), read_map_value(data, value, field)) for _ in range(data.count(field, 2))])
-
-    def write(self, value: Any, out: DataOutput, field: str) -> None:
-        raise out.error(field, f"a value of {self} can be read, but not written")
 
     def __str__(self) -> str:
         return f"SortedMap<{self.parts[0]}, {self.parts[1]}>"

@@ -118,17 +118,10 @@ class AvroSerializer(ConfiguredSerializer):
     def is_opaque(self) -> bool:
         return self.type is None
 
-    @property
-    def has_fixed_length(self) -> bool:
-        return False
-
     def read(self, data: DataInput, field: str) -> Value:
         if self.type is None:
             data.fail(field, "a value of a schema that refers to itself")
         return _read(self.type, data, field)
-
-    def write(self, value: Any, out: DataOutput, field: str) -> None:
-        raise out.error(field, f"a value of {self} can be read, but not written")
 
     def __str__(self) -> str:
         name = self.type.name if self.type is not None and self.type.name else self.value_class

@@ -44,9 +44,9 @@ class Serializer(ABC):
         return any(part.is_opaque for part in self.nested)
 
     @property
-    @abstractmethod
     def has_fixed_length(self) -> bool:
         """True if all values have the same length (`TypeSerializer.getLength` is not -1)."""
+        return False
 
     @abstractmethod
     def read(self, data: DataInput, field: str) -> Value:
@@ -56,13 +56,13 @@ class Serializer(ABC):
             StateStreamFormatError: malformed value.
         """
 
-    @abstractmethod
     def write(self, value: Any, out: DataOutput, field: str) -> None:
         """Write a value.
 
         Raises:
-            MetadataValueError: the value is not of this type.
+            MetadataValueError: the value is not of this type, or values of the serializer can only be read.
         """
+        raise out.error(field, f"a value of {self} can be read, but not written")
 
     def hash_code(self, value: Any) -> int | None:
         """Java's `hashCode` of a value, signed or unsigned; None if unknown, or different in each JVM."""

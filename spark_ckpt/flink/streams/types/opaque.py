@@ -34,10 +34,6 @@ class OpaqueSerializer(Serializer):
     def is_opaque(self) -> bool:
         return True
 
-    @property
-    def has_fixed_length(self) -> bool:
-        return False
-
     def read(self, data: DataInput, field: str) -> Value:
         data.fail(field, f"a value of the unknown serializer {self.class_name}")
 

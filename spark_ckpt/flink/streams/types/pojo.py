@@ -95,10 +95,6 @@ class PojoSerializer(ConfiguredSerializer):
     def is_opaque(self) -> bool:
         return bool(self.subclasses) or any(part.is_opaque for part in self.nested)
 
-    @property
-    def has_fixed_length(self) -> bool:
-        return False
-
     def read(self, data: DataInput, field: str) -> Value:
         at = data.position
         flags = data.u8(field)

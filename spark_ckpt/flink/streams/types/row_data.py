@@ -61,10 +61,6 @@ class DecimalDataSerializer(ConfiguredSerializer):
         out.i32(self.precision, "precision")
         out.i32(self.scale, "scale")
 
-    @property
-    def has_fixed_length(self) -> bool:
-        return False
-
     def read(self, data: DataInput, field: str) -> Value:
         if binary_row.is_compact_decimal(self.precision):
             return decimal_of(data.i64(field), self.scale)
@@ -173,10 +169,6 @@ class RowDataSerializer(ConfiguredSerializer):
     def nested(self) -> tuple[Serializer, ...]:
         return tuple(map(serializer_of, self.types))
 
-    @property
-    def has_fixed_length(self) -> bool:
-        return False
-
     def read(self, data: DataInput, field: str) -> Value:
         return _read_binary(data, field, lambda row: RowData(*binary_row.decode(self.types, row), row))
 
@@ -218,15 +210,8 @@ class ArrayDataSerializer(ConfiguredSerializer):
     def write_content(self, out: DataOutput) -> None:
         _write_as_read(self, self.content, out)
 
-    @property
-    def has_fixed_length(self) -> bool:
-        return False
-
     def read(self, data: DataInput, field: str) -> Value:
         return _read_binary(data, field, lambda content: binary_row.decode_array(self.element, content))
-
-    def write(self, value: Any, out: DataOutput, field: str) -> None:
-        raise out.error(field, f"a value of {self} can be read, but not written")
 
     def __str__(self) -> str:
         return f"ARRAY<{self.element}>"
@@ -259,15 +244,8 @@ class MapDataSerializer(ConfiguredSerializer):
     def write_content(self, out: DataOutput) -> None:
         _write_as_read(self, self.content, out)
 
-    @property
-    def has_fixed_length(self) -> bool:
-        return False
-
     def read(self, data: DataInput, field: str) -> Value:
         return _read_binary(data, field, lambda content: binary_row.decode_map(self.key, self.value, content))
-
-    def write(self, value: Any, out: DataOutput, field: str) -> None:
-        raise out.error(field, f"a value of {self} can be read, but not written")
 
     def __str__(self) -> str:
         return f"MAP<{self.key}, {self.value}>"
@@ -307,10 +285,6 @@ class BinaryRowDataSerializer(ConfiguredSerializer):
 
     def write_content(self, out: DataOutput) -> None:
         out.i32(self.fields, "fields")
-
-    @property
-    def has_fixed_length(self) -> bool:
-        return False
 
     def read(self, data: DataInput, field: str) -> Value:
         return data.byte_array(field)
