@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -50,10 +50,27 @@ class Column(NamedTuple):
     Args:
         name: the header.
         is_number: True to align the values to the right.
+        text: returns the value in a record; None if records come as texts.
     """
 
     name: str
     is_number: bool = False
+    text: Callable[[Any], str] | None = None
+
+
+def number_column(name: str, text: Callable[[Any], str] | None = None) -> Column:
+    """A column with numbers, which are aligned to the right."""
+    return Column(name, True, text)
+
+
+def text_column(name: str, text: Callable[[Any], str]) -> Column:
+    """A column with texts of records."""
+    return Column(name, False, text)
+
+
+def cells_of(columns: Iterable[Column], record: Any) -> list[str]:  # noqa: ANN401  (records of all types)
+    """Texts of a record."""
+    return [column.text(record) for column in columns if column.text is not None]
 
 
 @dataclass(slots=True)
@@ -72,6 +89,14 @@ class Table:
     columns: Sequence[Column]
     rows: list[tuple[str, ...]] = field(default_factory=list)
     printed: int = 0
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], records: Iterable[Any], printed: int = 0) -> Table:
+        """A table of records, whose texts the columns return."""
+        table = cls(columns, printed=printed)
+        for record in records:
+            table.add_row(*cells_of(columns, record))
+        return table
 
     def add_row(self, *cells: str) -> None:
         """Adds a record. Characters that would control the terminal are escaped."""

@@ -9,7 +9,7 @@ import click
 
 from spark_ckpt.cli.formatting import kind_of
 from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session, path_argument
-from spark_ckpt.cli.results.metadata_json import JsonObject, describe_properties
+from spark_ckpt.cli.results.metadata_json import JsonObject, value_json
 from spark_ckpt.cli.results.rewrite import RewriteResult, rewrite
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.metadata import convert
@@ -21,7 +21,7 @@ class ConvertResult(RewriteResult):
 
     def to_json(self) -> JsonObject:
         """The new file, and the properties that its version cannot store."""
-        return self.file_json() | {"dropped_properties": describe_properties(self.rewriting.source_properties)}
+        return self.file_json("convert", dropped_properties=value_json(self.rewriting.source_properties))
 
     def render(self) -> Iterator[str]:
         """The new file, and the properties that its version cannot store."""

@@ -20,11 +20,11 @@ from spark_ckpt.cli.options import (
     store_options,
 )
 from spark_ckpt.cli.output import Part, Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject
 from spark_ckpt.cli.results.sources import POSITIONS, change_json, change_table
 from spark_ckpt.cli.results.state import (
     cell,
-    columns_json,
     field_of,
     fields_of,
     flink_json,
@@ -71,15 +71,16 @@ class DiffResult(Result):
     def to_json(self) -> JsonObject:
         """The view of the state, its columns, and the changes of rows and source positions."""
         diff = self.diff
-        return {
+        return described(
+            "diff",
+            self,
             **view_json(diff.view_after, diff.after),
-            "before_id": diff.before.found.metadata.checkpoint_id,
-            "columns": columns_json(diff.schema),
-            "counts": {**self.counts},
-            "changes": [*self.rows],
-            "source_counts": {**self.position_counts},
-            "source_changes": [change_json(change) for change in self.positions],
-        }
+            before_id=diff.before.found.metadata.checkpoint_id,
+            columns=diff.schema,
+            changes=self.rows,
+            source_counts=self.position_counts,
+            source_changes=[change_json(change) for change in self.positions],
+        )
 
     def render(self) -> Iterator[Part]:
         """A table of the changed fields, and the number of changes; then those of the positions of the sources."""
@@ -121,13 +122,14 @@ class FlinkDiffResult(Result):
     def to_json(self) -> JsonObject:
         """The state, its columns, and the changes of rows."""
         diff = self.diff
-        return {
+        return described(
+            "flink_diff",
+            self,
             **flink_json(diff.state_after, diff.after),
-            "before_id": diff.before.metadata.checkpoint_id,
-            "columns": columns_json(diff.schema),
-            "counts": {**self.counts},
-            "changes": [*self.rows],
-        }
+            before_id=diff.before.metadata.checkpoint_id,
+            columns=diff.schema,
+            changes=self.rows,
+        )
 
     def render(self) -> Iterator[Part]:
         """A table of the changed fields, and the number of changes."""

@@ -10,15 +10,20 @@ import click
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import DAMAGED, Session, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part, Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
-from spark_ckpt.cli.terminal import Column, Table, progress_bar
+from spark_ckpt.cli.terminal import Table, progress_bar, text_column
 from spark_ckpt.figures import count
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.migrate import earlier_state
-from spark_ckpt.operations.doctor import Finding, Report, Status, Verdict, examine
+from spark_ckpt.operations.doctor import Report, Status, Verdict, examine
 from spark_ckpt.redaction import redacted
 
-_COLUMNS = (Column("CHECK"), Column("STATUS"), Column("ANSWER"))
+_COLUMNS = (
+    text_column("CHECK", lambda finding: finding.name),
+    text_column("STATUS", lambda finding: finding.status.value),
+    text_column("ANSWER", lambda finding: redacted(finding.answer)),
+)
 _COUNTED = ((Status.PROBLEM, "problem"), (Status.WARNING, "warning"))
 
 
@@ -33,13 +38,8 @@ class DoctorResult(Result):
     report: Report
 
     def to_json(self) -> JsonObject:
-        """`{"location", "verdict", "findings", "next_steps"}`."""
-        return {
-            "location": self.report.location,
-            "verdict": self.report.verdict.value,
-            "findings": [_finding(finding) for finding in self.report.findings],
-            "next_steps": list(self.report.next_steps()),
-        }
+        """The verdict, the findings and the next steps."""
+        return described("doctor", self.report, next_steps=self.report.next_steps())
 
     def render(self) -> Iterator[Part]:
         """The verdict, a table of the findings, and the next steps."""
@@ -48,26 +48,11 @@ class DoctorResult(Result):
         failed = sum(finding.error is not None for finding in report.findings)
         counts += [f"{count(failed, 'check')} failed"] if failed else []
         yield plain(f"{report.location}: {report.verdict.value}{': ' if counts else ''}{', '.join(counts)}")
-        table = Table(_COLUMNS)
-        for finding in report.findings:
-            table.add_row(finding.name, finding.status.value, redacted(finding.answer))
-        yield table
+        yield Table.of(_COLUMNS, report.findings)
         steps = list(report.next_steps())
         yield "What to do next:" if steps else "What to do next: nothing"
         for number, step in enumerate(steps, 1):
             yield f"  {number}. {plain(step)}"
-
-
-def _finding(finding: Finding) -> JsonObject:
-    return {
-        "name": finding.name,
-        "status": finding.status.value,
-        "answer": finding.answer,
-        "advice": finding.advice,
-        "command": finding.command,
-        "error": finding.error,
-        "data": dict(finding.data),
-    }
 
 
 @click.command("doctor")

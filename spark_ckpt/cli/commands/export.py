@@ -19,6 +19,7 @@ from spark_ckpt.cli.options import (
     path_argument,
 )
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.savepoint_export import SavepointExportResult
 from spark_ckpt.cli.results.transferred import store_json, store_lines
@@ -48,23 +49,15 @@ class ExportResult(Result):
     exported: Export
 
     def to_json(self) -> JsonObject:
-        """`{"location", "new_location", "dry_run", "provider", "checkpoint_id", "batch_id", "has_begun",
-        "checkpoint_format", "stores"}`.
-
-        The stores are those of `store_json`.
-        """
+        """The checkpoint and its stores."""
         exported = self.exported
-        return {
-            "location": exported.source,
-            "new_location": exported.target,
-            "dry_run": exported.dry_run,
-            "provider": exported.provider,
-            "checkpoint_id": exported.checkpoint_id,
-            "batch_id": exported.batch_id,
-            "has_begun": exported.has_begun,
-            "checkpoint_format": exported.checkpoint_format,
-            "stores": [store_json(store) for store in exported.stores],
-        }
+        return described(
+            "state_export",
+            exported,
+            location=exported.source,
+            new_location=exported.target,
+            stores=[store_json(store) for store in exported.stores],
+        )
 
     def render(self) -> Iterator[str]:
         """A summary, the stores, and what to do next."""

@@ -11,6 +11,7 @@ import click
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import FAILED, Session, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.config import units
@@ -32,22 +33,15 @@ class GcResult(Result):
     collection: Collection
 
     def to_json(self) -> JsonObject:
-        """`{"location", "dry_run", "bytes", "orphans", "failed", "left_alone", "earlier_state"}`.
-
-        An orphan has "path" (relative to `ckpt`), "size" and "modified" (ISO 8601, or null). A failed deletion is also
-        in "failed", with "path" and "reason". Entries of "left_alone" have the fields of an orphan.
-        "earlier_state" has "provider", "files" and "bytes", or is null.
-        """
-        collection = self.collection
-        return {
-            "location": collection.location,
-            "dry_run": collection.dry_run,
-            "bytes": collection.size,
-            "orphans": [_leftover(orphan) for orphan in collection.orphans],
-            "failed": [{"path": path, "reason": reason} for path, reason in collection.failed],
-            "left_alone": [_leftover(other) for other in collection.foreign],
-            "earlier_state": None if collection.earlier is None else _earlier(collection.earlier),
-        }
+        """The orphans, the failed deletions, the foreign files, and the earlier provider's state."""
+        collection, earlier = self.collection, self.collection.earlier
+        return described(
+            "gc",
+            collection,
+            orphans=[_leftover(orphan) for orphan in collection.orphans],
+            left_alone=[_leftover(other) for other in collection.foreign],
+            earlier_state=earlier and described("earlier_state", earlier, files=len(earlier.files)),
+        )
 
     def render(self) -> Iterator[str]:
         """A line for each orphan and each foreign file, and a summary."""
@@ -90,15 +84,9 @@ def _name(leftover: Leftover) -> str:
 
 
 def _leftover(leftover: Leftover) -> JsonObject:
-    return {
-        "path": leftover.path,
-        "size": leftover.size,
-        "modified": None if leftover.modified_ms is None else iso_time(leftover.modified_ms),
-    }
-
-
-def _earlier(state: EarlierState) -> JsonObject:
-    return {"provider": state.provider, "files": len(state.files), "bytes": state.size}
+    return described(
+        "orphan", leftover, modified=None if leftover.modified_ms is None else iso_time(leftover.modified_ms)
+    )
 
 
 def _seconds(_: click.Context, __: click.Parameter, text: str) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import click
 from rich.text import Text
@@ -14,40 +14,28 @@ from spark_ckpt.checkpoint.statistics_state import SPARK_HISTORY, SPARK_SUBTASKS
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, complete_path, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part, Result
-from spark_ckpt.cli.results.checkpoint_figures import checkpoint_figures
+from spark_ckpt.cli.results.checkpoint_figures import CHECKPOINT_FIGURES
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.history_page import history_page, write_page
 from spark_ckpt.cli.results.metadata_json import JsonObject
-from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.cli.terminal import Table, number_column, text_column
 from spark_ckpt.cli.watch import Watchable, follow, last_option, newest, watch_option
 from spark_ckpt.clock import SystemClock
 from spark_ckpt.figures import count, human_size, iso_time
 from spark_ckpt.location.errors import CheckpointNotFoundError, ForeignLocationError
 from spark_ckpt.location.find import CheckpointLocation
 
-_CHECKPOINT_COLUMNS = (
-    Column("ID", is_number=True),
-    Column("BATCH", is_number=True),
-    Column("STATUS"),
-    Column("TRIGGERED"),
-    Column("DURATION", is_number=True),
-    Column("COMPLETING", is_number=True),
-    Column("ACKS", is_number=True),
-    Column("RETRIES", is_number=True),
-    Column("SIZE", is_number=True),
-    Column("NEW", is_number=True),
-    Column("STATE ROWS", is_number=True),
-    Column("REASON"),
-)
+_CHECKPOINT_COLUMNS = (*CHECKPOINT_FIGURES, text_column("REASON", lambda stats: stats.detail or ""))
 _SUBTASK_COLUMNS = (
-    Column("OPERATOR"),
-    Column("STORE"),
-    Column("PARTITION"),
-    Column("EXECUTOR"),
-    Column("START DELAY", is_number=True),
-    Column("SNAPSHOT", is_number=True),
-    Column("WRITE", is_number=True),
-    Column("DELTA", is_number=True),
-    Column("ROWS", is_number=True),
+    text_column("OPERATOR", lambda stats: str(stats.subtask.operator_id)),
+    text_column("STORE", lambda stats: stats.subtask.store),
+    text_column("PARTITION", lambda stats: str(stats.subtask.partition)),
+    text_column("EXECUTOR", lambda stats: stats.executor),
+    number_column("START DELAY", lambda stats: f"{stats.start_delay_ms:,} ms"),
+    number_column("SNAPSHOT", lambda stats: f"{stats.snapshot_us:,} us"),
+    number_column("WRITE", lambda stats: f"{stats.write_us:,} us"),
+    number_column("DELTA", lambda stats: human_size(stats.delta_bytes)),
+    number_column("ROWS", lambda stats: f"{stats.rows:,}"),
 )
 
 
@@ -82,7 +70,7 @@ class History(Watchable):
     def render(self) -> Iterator[Part]:
         """A table with one record per checkpoint."""
         if self.checkpoints:
-            yield _history_table(self.checkpoints, self.printed)
+            yield Table.of(_CHECKPOINT_COLUMNS, self.checkpoints, self.printed)
         else:
             yield f"{self.location}: no checkpoint has completed yet"
 
@@ -130,7 +118,7 @@ class HistoryEntry(Result):
         """A tree, and a table of the subtasks."""
         yield _tree(self.stats)
         if self.by_subtask is not None:
-            yield _subtask_table(self.by_subtask)
+            yield Table.of(_SUBTASK_COLUMNS, self.by_subtask)
 
 
 def read_history(location: str) -> tuple[CheckpointStats, ...]:
@@ -177,33 +165,13 @@ def read_subtasks(location: str, checkpoint_id: int) -> tuple[SubtaskStateStats,
 
 
 def _stats(stats: CheckpointStats, by_subtask: Sequence[SubtaskStateStats] | None = None) -> JsonObject:
-    """All fields by name. `triggered` is the trigger time in ISO 8601; `by_subtask` is optional."""
-    described: JsonObject = asdict(stats)
-    described["status"] = stats.status.value
-    described["triggered"] = iso_time(stats.triggered_ms)
-    if stats.subtasks is not None:
-        described["subtasks"] = {
-            **asdict(stats.subtasks),
-            "slowest": [_subtask(slow) for slow in stats.subtasks.slowest],
-        }
-    if by_subtask is not None:
-        described["by_subtask"] = [_subtask(subtask) for subtask in by_subtask]
-    return described
-
-
-def _subtask(stats: SubtaskStateStats) -> JsonObject:
-    return {**stats._asdict(), "subtask": stats.subtask._asdict()}
+    """All fields by name, with the trigger time also as text; `by_subtask` is optional."""
+    given = {} if by_subtask is None else {"by_subtask": by_subtask}
+    return described("checkpoint_stats", stats, triggered=iso_time(stats.triggered_ms), **given)
 
 
 def _key(stats: CheckpointStats) -> tuple[int, int]:
     return stats.batch_id, stats.triggered_ms
-
-
-def _history_table(entries: Iterable[CheckpointStats], printed: int) -> Table:
-    table = Table(_CHECKPOINT_COLUMNS, printed=printed)
-    for stats in entries:
-        table.add_row(*checkpoint_figures(stats), stats.detail or "")
-    return table
 
 
 def _tree(stats: CheckpointStats) -> Tree:
@@ -237,23 +205,6 @@ def _tree(stats: CheckpointStats) -> Tree:
                 )
             )
     return tree
-
-
-def _subtask_table(subtasks: Iterable[SubtaskStateStats]) -> Table:
-    table = Table(_SUBTASK_COLUMNS)
-    for stats in subtasks:
-        table.add_row(
-            str(stats.subtask.operator_id),
-            stats.subtask.store,
-            str(stats.subtask.partition),
-            stats.executor,
-            f"{stats.start_delay_ms:,} ms",
-            f"{stats.snapshot_us:,} us",
-            f"{stats.write_us:,} us",
-            human_size(stats.delta_bytes),
-            f"{stats.rows:,}",
-        )
-    return table
 
 
 def _spread(spread: Spread) -> str:

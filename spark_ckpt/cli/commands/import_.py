@@ -10,6 +10,7 @@ import click
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, dry_run_option, force_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.transferred import store_json, store_lines
 from spark_ckpt.cli.spark_session import query_settings, session_options, spark_session
@@ -31,24 +32,17 @@ class ImportResult(Result):
     imported: Import
 
     def to_json(self) -> JsonObject:
-        """`{"location", "new_location", "dry_run", "undone", "provider", "batch_id", "has_begun", "checkpoint_format",
-        "checkpoint_id", "stores"}`.
-
-        "new_location" is null for an import in place. The stores are those of `store_json`.
-        """
+        """The import and its stores; no new location for an import in place."""
         imported = self.imported
-        return {
-            "location": imported.source,
-            "new_location": None if imported.is_in_place else imported.target,
-            "dry_run": imported.checkpoint_id is None,
-            "undone": False,
-            "provider": imported.provider,
-            "batch_id": imported.batch_id,
-            "has_begun": imported.has_begun,
-            "checkpoint_format": imported.checkpoint_format,
-            "checkpoint_id": imported.checkpoint_id,
-            "stores": [store_json(store) for store in imported.stores],
-        }
+        return described(
+            "import",
+            imported,
+            location=imported.source,
+            new_location=None if imported.is_in_place else imported.target,
+            dry_run=imported.checkpoint_id is None,
+            undone=False,
+            stores=[store_json(store) for store in imported.stores],
+        )
 
     def render(self) -> Iterator[str]:
         """A summary, the stores, and what to do next."""
@@ -80,20 +74,8 @@ class UndoResult(Result):
     undo: Undo
 
     def to_json(self) -> JsonObject:
-        """`{"location", "dry_run", "undone", "provider", "batch_id", "has_begun", "bytes"}`.
-
-        "bytes" is the size of the deleted checkpoint.
-        """
-        undo = self.undo
-        return {
-            "location": undo.location,
-            "dry_run": undo.dry_run,
-            "undone": True,
-            "provider": undo.provider,
-            "batch_id": undo.batch_id,
-            "has_begun": undo.has_begun,
-            "bytes": undo.size,
-        }
+        """The return, with the bytes of the deleted checkpoint."""
+        return described("import_undo", self.undo, undone=True)
 
     def render(self) -> Iterator[str]:
         """One line."""

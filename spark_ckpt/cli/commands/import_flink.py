@@ -20,11 +20,11 @@ from spark_ckpt.cli.options import (
     settings_option,
 )
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.flink.importing import FlinkImport, import_flink_savepoint
-from spark_ckpt.flink.importing.result import ImportedState
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,29 +38,8 @@ class FlinkImportResult(Result):
     imported: FlinkImport
 
     def to_json(self) -> JsonObject:
-        """`{"source", "source_id", "location", "dry_run", "batch_id", "checkpoint_id", "new_bytes", "states",
-        "ignored", "unmapped", "empty", "left_behind", "starting_offsets", "continues_there"}`.
-
-        A state has "flink", "kind", "spark", "spark_kind", "rows" and "columns", each column "flink", "spark",
-        "flink_type" and "spark_type".
-        """
-        imported = self.imported
-        return {
-            "source": imported.source,
-            "source_id": imported.source_id,
-            "location": imported.location,
-            "dry_run": imported.checkpoint_id is None,
-            "batch_id": imported.batch_id,
-            "checkpoint_id": imported.checkpoint_id,
-            "new_bytes": imported.new_bytes,
-            "states": [_state_json(state) for state in imported.states],
-            "ignored": [*imported.ignored],
-            "unmapped": [*imported.unmapped],
-            "empty": [*imported.empty],
-            "left_behind": [{"operator": each.operator, "states": [*each.states]} for each in imported.left_behind],
-            "starting_offsets": imported.starting_offsets,
-            "continues_there": imported.continues_there,
-        }
+        """The states with their columns, and what stays behind."""
+        return described("import_flink", self.imported, dry_run=self.imported.checkpoint_id is None)
 
     def render(self) -> Iterator[str]:
         """A summary, the states with their columns, what stays behind, and what to do next."""
@@ -91,20 +70,6 @@ class FlinkImportResult(Result):
                 f"new checkpoint {imported.checkpoint_id}, batch {imported.batch_id}: "
                 f"{human_size(imported.new_bytes)} written and read back. Start the query unchanged"
             )
-
-
-def _state_json(state: ImportedState) -> JsonObject:
-    return {
-        "flink": state.flink,
-        "kind": state.kind,
-        "spark": state.spark,
-        "spark_kind": state.spark_kind,
-        "rows": state.rows,
-        "columns": [
-            {"flink": flink, "spark": spark, "flink_type": flink_type, "spark_type": spark_type}
-            for flink, spark, flink_type, spark_type in state.columns
-        ],
-    }
 
 
 def _pairs(_: click.Context, parameter: click.Parameter, values: Sequence[str]) -> dict[str, str]:

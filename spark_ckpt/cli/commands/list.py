@@ -12,9 +12,10 @@ from spark_ckpt.checkpoint.sources import SourceState, sources_of
 from spark_ckpt.cli.end_offsets import EndOffsets, read_end_offsets, topics_of
 from spark_ckpt.cli.options import Session, json_option, lag_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part
-from spark_ckpt.cli.results.metadata_json import JsonObject, describe_record
+from spark_ckpt.cli.results.described import describe_record
+from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.sources import POSITIONS, source_json, source_table
-from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.cli.terminal import Table, number_column, text_column
 from spark_ckpt.cli.watch import Watchable, follow, last_option, newest, watch_option
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import StateFileNotFoundError
@@ -22,13 +23,13 @@ from spark_ckpt.figures import human_size, iso_time
 from spark_ckpt.location.find import CheckpointLocation
 
 _COLUMNS = (
-    Column("ID", is_number=True),
-    Column("BATCH", is_number=True),
-    Column("COMPLETED"),
-    Column("DURATION", is_number=True),
-    Column("SIZE", is_number=True),
-    Column("NEW", is_number=True),
-    Column("STATE ROWS", is_number=True),
+    number_column("ID", lambda record: str(record.id)),
+    number_column("BATCH", lambda record: str(record.batch_id)),
+    text_column("COMPLETED", lambda record: iso_time(record.timestamp_ms)),
+    number_column("DURATION", lambda record: f"{record.duration_ms:,} ms"),
+    number_column("SIZE", lambda record: human_size(record.state_bytes)),
+    number_column("NEW", lambda record: human_size(record.new_bytes)),
+    number_column("STATE ROWS", lambda record: f"{record.rows:,}"),
 )
 
 
@@ -69,29 +70,19 @@ class CheckpointList(Watchable):
         return self.checkpoints[self.printed :]
 
     def _described(self, record: CheckpointRecord) -> JsonObject:
-        described = describe_record(record)
-        if self.sources is not None:
-            described["sources"] = [source_json(source, self.ends) for source in self.sources[record.id]]
-        return described
+        if self.sources is None:
+            return describe_record(record)
+        return describe_record(record, sources=[source_json(source, self.ends) for source in self.sources[record.id]])
 
     def render(self) -> Iterator[Part]:
         """A table with one record per checkpoint, and a table of the positions of their sources."""
         if not self.checkpoints:
             yield f"{self.location}: no checkpoint has completed yet"
             return
-        table = Table(_COLUMNS, printed=self.printed if self.sources is None else 0)
-        for record in self.checkpoints if self.sources is None else self._new:
-            table.add_row(
-                str(record.id),
-                str(record.batch_id),
-                iso_time(record.timestamp_ms),
-                f"{record.duration_ms:,} ms",
-                human_size(record.state_bytes),
-                human_size(record.new_bytes),
-                f"{record.rows:,}",
-            )
-        yield table
-        if self.sources is not None:
+        if self.sources is None:
+            yield Table.of(_COLUMNS, self.checkpoints, self.printed)
+        else:
+            yield Table.of(_COLUMNS, self._new)
             yield POSITIONS
             yield source_table(((record.id, self.sources[record.id]) for record in self._new), self.ends)
 

@@ -20,11 +20,13 @@ from spark_ckpt.cli.options import (
     store_options,
 )
 from spark_ckpt.cli.output import Part, Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
-from spark_ckpt.cli.results.state import cell, columns_json, field_of, fields_of, rows_json, scan_json, title_of
+from spark_ckpt.cli.results.state import cell, field_of, fields_of, rows_json, scan_json, title_of
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.figures import count
 from spark_ckpt.reading import read_state
+from spark_ckpt.state.read import StateScan
 from spark_ckpt.state.scan import Scan
 from spark_ckpt.state.views import Side
 
@@ -57,12 +59,12 @@ class RowsResult(Result):
 
     def to_json(self) -> JsonObject:
         """The view of the state, its columns, and the rows."""
-        return {
+        return described(
+            "read" if isinstance(self.scan, StateScan) else "flink_read",
+            self,
             **scan_json(self.scan),
-            "columns": columns_json(self.scan.schema),
-            "rows": [*self.rows],
-            "has_more": self.has_more,
-        }
+            columns=self.scan.schema,
+        )
 
     def render(self) -> Iterator[Part]:
         """A table with a column for each field of the structs, and the number of rows."""

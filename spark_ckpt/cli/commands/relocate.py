@@ -9,7 +9,8 @@ import click
 
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session, path_argument
-from spark_ckpt.cli.results.metadata_json import Json, JsonObject
+from spark_ckpt.cli.results.described import described
+from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.rewrite import RewriteResult, different, paths_json, rewrite
 from spark_ckpt.figures import count
 from spark_ckpt.location.find import CheckpointLocation
@@ -29,9 +30,10 @@ class RelocateResult(RewriteResult):
     def to_json(self) -> JsonObject:
         """The new file, and its paths: rewritten, unchanged and relative."""
         relocation = self.relocation
-        examples: Json = [{"old": old, "new": new} for old, new in different(relocation.rewritten)]
-        rewritten: Json = {"count": len(relocation.rewritten), "examples": examples}
-        return self.file_json() | {"rewritten": rewritten, "left_alone": paths_json(relocation.left_alone)}
+        rewritten = described(
+            "rewritten_paths", count=len(relocation.rewritten), examples=different(relocation.rewritten)
+        )
+        return self.file_json("relocate", rewritten=rewritten, left_alone=paths_json(relocation.left_alone))
 
     def render(self) -> Iterator[str]:
         """The new file, and its paths: rewritten, unchanged and relative."""

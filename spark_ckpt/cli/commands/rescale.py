@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import click
 
@@ -18,6 +18,7 @@ from spark_ckpt.cli.options import (
     settings_option,
 )
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
@@ -43,7 +44,7 @@ class RescaleResult(Result):
         partitions at which it is read once, if it is not.
         A store has "operator_id", "name", "store", "before", "after" and "segments".
         """
-        return asdict(self.rescaling)
+        return described("rescale", self.rescaling)
 
     def render(self) -> Iterator[str]:
         """A summary, a line for each store, and the new checkpoint."""

@@ -18,6 +18,7 @@ from spark_ckpt.cli.options import (
     settings_option,
 )
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
@@ -37,23 +38,9 @@ class RollbackResult(Result):
     rollback: Rollback
 
     def to_json(self) -> JsonObject:
-        """`{"location", "dry_run", "id", "batch_id", "version", "aside", "batches", "checkpoints", "moved", "bytes"}`.
-
-        "aside" is the directory of the "moved" files, relative to the location.
-        """
+        """The checkpoint, and the files moved aside."""
         rollback = self.rollback
-        return {
-            "location": rollback.location,
-            "dry_run": rollback.dry_run,
-            "id": rollback.checkpoint.id,
-            "batch_id": rollback.checkpoint.batch_id,
-            "version": rollback.checkpoint.version,
-            "aside": rollback.rollback_dir,
-            "batches": list(rollback.batches),
-            "checkpoints": list(rollback.checkpoints),
-            "moved": list(rollback.moved),
-            "bytes": rollback.size,
-        }
+        return described("rollback", rollback, rollback.checkpoint, aside=rollback.rollback_dir)
 
     def render(self) -> Iterator[str]:
         """The next batch of the query, and the undone batches and checkpoints."""

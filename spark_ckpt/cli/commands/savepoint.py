@@ -17,6 +17,7 @@ from spark_ckpt.cli.options import (
     path_argument,
 )
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
@@ -37,19 +38,8 @@ class CopyResult(Result):
     copy: CheckpointCopy
 
     def to_json(self) -> JsonObject:
-        """`{"source", "target", "dry_run", "id", "batch_id", "version", "query_id", "files", "bytes"}`."""
-        copy = self.copy
-        return {
-            "source": copy.source,
-            "target": copy.target,
-            "dry_run": copy.dry_run,
-            "id": copy.checkpoint.id,
-            "batch_id": copy.checkpoint.batch_id,
-            "version": copy.checkpoint.version,
-            "query_id": copy.query_id,
-            "files": copy.files,
-            "bytes": copy.size,
-        }
+        """The checkpoint, and the size of its copy."""
+        return described("savepoint", self.copy, self.copy.checkpoint)
 
     def render(self) -> Iterator[str]:
         """The copied files."""

@@ -19,8 +19,8 @@ from spark_ckpt.cli.options import (
     path_argument,
 )
 from spark_ckpt.cli.output import Result
-from spark_ckpt.cli.results.metadata_json import Json, JsonObject
-from spark_ckpt.cli.results.state import columns_json
+from spark_ckpt.cli.results.described import described
+from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.flink.tables.catalog import FlinkCatalog, FlinkState
 from spark_ckpt.flink.tables.find import find_flink_state
@@ -40,15 +40,15 @@ class StateResult(Result):
     catalog: StateCatalog
 
     def to_json(self) -> JsonObject:
-        """`{"location", "checkpoint_id", "batch_id", "version", "stores"}`."""
+        """The checkpoint and its stores."""
         catalog = self.catalog
-        return {
-            "location": catalog.location,
-            "checkpoint_id": catalog.found.metadata.checkpoint_id,
-            "batch_id": catalog.batch.batch_id,
-            "version": catalog.batch.version,
-            "stores": [_store(store) for store in catalog.stores],
-        }
+        return described(
+            "state",
+            catalog,
+            catalog.batch,
+            checkpoint_id=catalog.found.metadata.checkpoint_id,
+            stores=[_store(store) for store in catalog.stores],
+        )
 
     def render(self) -> Iterator[Tree]:
         """A tree of stores, with the types of each column family below."""
@@ -81,26 +81,18 @@ def _fields(kind: Struct) -> str:
 
 
 def _store(store: Store) -> JsonObject:
-    state = store.state
-    families: list[Json] = [
-        {
-            "name": family.name,
-            "kind": store.variables[family.name].value if family.name in store.variables else None,
-            "key": columns_json(family.key.arrow),
-            "value": columns_json(family.value.arrow),
-        }
+    families = [
+        described(
+            "column_family",
+            family,
+            kind=store.variables.get(family.name),
+            key=family.key.arrow,
+            value=family.value.arrow,
+        )
         for family in store.families
     ]
-    return {
-        "operator_id": state.operator_id,
-        "name": state.name,
-        "store": state.store,
-        "parallelism": state.parallelism,
-        "state_format_version": state.state_format_version,
-        "rows": sum(state.rows),
-        "state_bytes": int(state.segments.sizes.sum()),
-        "families": families,
-    }
+    size = int(store.state.segments.sizes.sum())
+    return described("state_store", store.state, rows=sum(store.state.rows), state_bytes=size, families=families)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,16 +113,14 @@ class FlinkStateResult(Result):
             "location": self.catalog.location,
             "checkpoint_id": self.catalog.metadata.checkpoint_id,
             "operators": [
-                {
-                    "operator_id": operator.operator_id.hex(),
-                    "name": operator.name,
-                    "uid": operator.uid,
-                    "parallelism": operator.parallelism,
-                    "max_parallelism": operator.max_parallelism,
-                    "state_bytes": operator.state_size,
-                    "states": [_flink_state(state) for state in self._of(operator)],
-                    "unread": [*self.catalog.unread(operator)],
-                }
+                described(
+                    "flink_operator",
+                    operator,
+                    operator_id=operator.operator_id.hex(),
+                    state_bytes=operator.state_size,
+                    states=[_flink_state(state) for state in self._of(operator)],
+                    unread=self.catalog.unread(operator),
+                )
                 for operator in self.catalog.operators
             ],
         }
@@ -159,16 +149,9 @@ class FlinkStateResult(Result):
 
 
 def _flink_state(state: FlinkState) -> JsonObject:
-    columns: list[Json] = [
-        {"name": column.name, "type": str(column.arrow.type), "serializer": column.serializer}
-        for column in state.columns.columns
-    ]
-    return {
-        "name": state.name,
-        "kind": state.kind,
-        "key": columns[: state.columns.identity],
-        "value": columns[state.columns.identity :],
-    }
+    columns = [described("flink_column", column, type=column.arrow.type) for column in state.columns.columns]
+    identity = state.columns.identity
+    return described("flink_keyed_state", state, key=columns[:identity], value=columns[identity:])
 
 
 @click.command("state")

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import click
 
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import DAMAGED, Session, flink_files_options, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
 from spark_ckpt.figures import count, human_size
-from spark_ckpt.flink.tables.verify import FlinkDamage, FlinkVerdict, FlinkVerification, verify_flink
+from spark_ckpt.flink.tables.verify import FlinkDamage, FlinkVerification, verify_flink
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.verify import Remedy, Verification, verify
 from spark_ckpt.recovery.damage import Damage
-from spark_ckpt.recovery.verdict import CheckpointVerdict
 
 _MAX_LINES = 20
 
@@ -33,15 +33,10 @@ class VerifyResult(Result):
     verification: Verification
 
     def to_json(self) -> JsonObject:
-        """`{"location", "whole", "checkpoints", "damages", "restorable"}`, checkpoints newest first."""
+        """The verdicts, newest first, and the damages of the logs."""
         verification = self.verification
-        return {
-            "location": verification.location,
-            "whole": verification.is_whole,
-            "checkpoints": [_verdict(verdict) for verdict in verification.checkpoints],
-            "damages": [_damage(damage) for damage in verification.damages],
-            "restorable": list(verification.restorable),
-        }
+        verdicts = [described("verdict", verdict, verdict.record) for verdict in verification.checkpoints]
+        return described("verify", verification, checkpoints=verdicts)
 
     def render(self) -> Iterator[str]:
         """A line for each checkpoint with its damage below, and the remedy at the end."""
@@ -78,14 +73,10 @@ class FlinkVerifyResult(Result):
     verification: FlinkVerification
 
     def to_json(self) -> JsonObject:
-        """`{"location", "whole", "checkpoints", "restorable"}`, checkpoints newest first."""
+        """The verdicts, newest first."""
         verification = self.verification
-        return {
-            "location": verification.location,
-            "whole": verification.is_whole,
-            "checkpoints": [_flink_verdict(verdict) for verdict in verification.checkpoints],
-            "restorable": list(verification.restorable),
-        }
+        verdicts = [described("flink_verdict", each, id=each.checkpoint_id) for each in verification.checkpoints]
+        return described("flink_verify", verification, checkpoints=verdicts)
 
     def render(self) -> Iterator[str]:
         """A line for each checkpoint with its damage and its unknown state below, and the remedy at the end."""
@@ -103,19 +94,6 @@ class FlinkVerifyResult(Result):
             yield f"the newest intact checkpoint is {verification.restorable[0]}"
 
 
-def _flink_verdict(verdict: FlinkVerdict) -> JsonObject:
-    return {
-        "path": verdict.path,
-        "id": verdict.checkpoint_id,
-        "whole": verdict.is_whole,
-        "handles": verdict.handles,
-        "bytes": verdict.size,
-        "rows": verdict.rows,
-        "damages": [asdict(damage) for damage in verdict.damages],
-        "unread": [asdict(damage) for damage in verdict.unread],
-    }
-
-
 def _remedy(verification: Verification) -> str:
     match verification.remedy:
         case Remedy.ROLLBACK:
@@ -131,30 +109,6 @@ def _damage_lines(damages: Sequence[Damage | FlinkDamage]) -> Iterator[str]:
         yield f"  {plain(str(damage))}"
     if len(damages) > _MAX_LINES:
         yield f"  and {len(damages) - _MAX_LINES:,} more (see --json)"
-
-
-def _verdict(verdict: CheckpointVerdict) -> JsonObject:
-    return {
-        "id": verdict.record.id,
-        "batch_id": verdict.record.batch_id,
-        "version": verdict.record.version,
-        "whole": verdict.is_whole,
-        "can_go_back": verdict.can_go_back,
-        "blocks": verdict.blocks,
-        "bytes": verdict.size,
-        "rows": verdict.rows,
-        "damages": [_damage(damage) for damage in verdict.damages],
-    }
-
-
-def _damage(damage: Damage) -> JsonObject:
-    return {
-        "path": damage.path,
-        "reason": damage.reason,
-        "offset": damage.offset,
-        "subtask": None if damage.subtask is None else damage.subtask._asdict(),
-        "key_group": damage.key_group,
-    }
 
 
 @click.command("verify")

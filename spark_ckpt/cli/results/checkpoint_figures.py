@@ -1,26 +1,31 @@
-"""Figures of a checkpoint, as a row of a table."""
+"""Figures of a checkpoint, as columns of a table."""
 
 from __future__ import annotations
 
-from spark_ckpt.checkpoint.statistics import CheckpointStats
+from collections.abc import Callable
+
+from spark_ckpt.checkpoint.statistics import CheckpointStats, StateSize
+from spark_ckpt.cli.terminal import Column, number_column, text_column
 from spark_ckpt.figures import human_size, iso_time
 
 _NONE = "-"
 
 
-def checkpoint_figures(stats: CheckpointStats) -> tuple[str, ...]:
-    """Id, batch, status, trigger time, duration, time until durable, acks, retries, size, new bytes, rows."""
-    size = stats.size
-    return (
-        _NONE if stats.checkpoint_id is None else str(stats.checkpoint_id),
-        str(stats.batch_id),
-        stats.status.value,
-        iso_time(stats.triggered_ms),
-        f"{stats.duration_ms:,} ms",
-        _NONE if stats.completing_ms is None else f"{stats.completing_ms:,} ms",
-        f"{stats.acks:,}/{stats.expected:,}",
-        f"{sum(stats.failures.values()):,}",
-        _NONE if size is None else human_size(size.state_bytes),
-        _NONE if size is None else human_size(size.new_bytes),
-        _NONE if size is None else f"{size.rows:,}",
-    )
+def _of_size(text: Callable[[StateSize], str]) -> Callable[[CheckpointStats], str]:
+    return lambda stats: _NONE if stats.size is None else text(stats.size)
+
+
+CHECKPOINT_FIGURES: tuple[Column, ...] = (
+    number_column("ID", lambda stats: _NONE if stats.checkpoint_id is None else str(stats.checkpoint_id)),
+    number_column("BATCH", lambda stats: str(stats.batch_id)),
+    text_column("STATUS", lambda stats: stats.status.value),
+    text_column("TRIGGERED", lambda stats: iso_time(stats.triggered_ms)),
+    number_column("DURATION", lambda stats: f"{stats.duration_ms:,} ms"),
+    number_column("COMPLETING", lambda stats: _NONE if stats.completing_ms is None else f"{stats.completing_ms:,} ms"),
+    number_column("ACKS", lambda stats: f"{stats.acks:,}/{stats.expected:,}"),
+    number_column("RETRIES", lambda stats: f"{sum(stats.failures.values()):,}"),
+    number_column("SIZE", _of_size(lambda size: human_size(size.state_bytes))),
+    number_column("NEW", _of_size(lambda size: human_size(size.new_bytes))),
+    number_column("STATE ROWS", _of_size(lambda size: f"{size.rows:,}")),
+)
+"""Columns whose records are `CheckpointStats`."""

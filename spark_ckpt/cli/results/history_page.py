@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from spark_ckpt import __version__
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus
 from spark_ckpt.cli.results.charts import Bar, Series, bar_chart, line_chart, text, timeline
-from spark_ckpt.cli.results.checkpoint_figures import checkpoint_figures
+from spark_ckpt.cli.results.checkpoint_figures import CHECKPOINT_FIGURES
+from spark_ckpt.cli.terminal import Column, cells_of
 from spark_ckpt.errors import StorageError
 from spark_ckpt.figures import count, human_duration, human_size, iso_time
 from spark_ckpt.location.errors import TargetExistsError
@@ -43,22 +44,7 @@ th, td { text-align: left; padding: .2rem .6rem; border-bottom: 1px solid var(--
 td.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 tr.failed td { color: var(--bad); }
 """
-
-_COLUMNS = (
-    "id",
-    "batch",
-    "status",
-    "triggered",
-    "duration",
-    "completing",
-    "acks",
-    "retries",
-    "size",
-    "new",
-    "rows",
-    "reason",
-)
-_TEXTS = frozenset({"status", "triggered", "reason"})
+_COLUMNS = (*CHECKPOINT_FIGURES, Column("REASON"))
 
 
 def history_page(location: str, entries: Sequence[CheckpointStats], now_ms: int) -> str:
@@ -189,7 +175,7 @@ def _plots(entries: Sequence[CheckpointStats]) -> Iterator[str]:
 
 
 def _table(entries: Sequence[CheckpointStats]) -> str:
-    header = "".join(f"<th>{column}</th>" for column in _COLUMNS)
+    header = "".join(f"<th>{column.name.lower().removeprefix('state ')}</th>" for column in _COLUMNS)
     return f'<div class="table"><table><tr>{header}</tr>{"".join(map(_row, reversed(entries)))}</table></div>'
 
 
@@ -197,8 +183,8 @@ def _row(stats: CheckpointStats) -> str:
     reasons = [f"{reason}: {number:,}" for reason, number in stats.failures.items()]
     reason = redacted("; ".join([*reasons, *([stats.detail] if stats.detail else [])]))
     cells = [
-        f"<td>{text(value)}</td>" if column in _TEXTS else f'<td class="number">{text(value)}</td>'
-        for column, value in zip(_COLUMNS, (*checkpoint_figures(stats), reason), strict=True)
+        f'<td class="number">{text(value)}</td>' if column.is_number else f"<td>{text(value)}</td>"
+        for column, value in zip(_COLUMNS, (*cells_of(CHECKPOINT_FIGURES, stats), reason), strict=True)
     ]
     return f'<tr class="{"failed" if _is_failed(stats) else "completed"}">{"".join(cells)}</tr>'
 

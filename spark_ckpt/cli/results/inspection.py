@@ -22,12 +22,11 @@ from spark_ckpt.cli.formatting import (
     shortened,
     summarise,
 )
+from spark_ckpt.cli.results.described import describe_record, described
 from spark_ckpt.cli.results.metadata_json import (
     JsonObject,
     base64_text,
     decoded_payload,
-    describe_properties,
-    describe_record,
     describe_required_release,
     object_json,
     value_json,
@@ -81,17 +80,16 @@ class Inspection:
         Subtask states are a list, each with its `index`.
         """
         metadata = self.found.metadata
-        return {
-            "path": self.found.path,
-            "size": self.found.size,
-            "version": metadata.version,
-            "checkpoint_id": metadata.checkpoint_id,
-            "record": describe_record(self.found.record) if self.found.record else None,
-            "required_release": describe_required_release(metadata),
-            "properties": describe_properties(self.properties),
-            "master_states": [_master_state(state) for state in metadata.master_states],
-            "operator_states": [_operator(self, operator) for operator in metadata.operator_states],
-        }
+        return described(
+            "inspect",
+            self.found,
+            metadata,
+            record=describe_record(self.found.record) if self.found.record else None,
+            required_release=describe_required_release(metadata),
+            properties=value_json(self.properties),
+            master_states=[_master_state(state) for state in metadata.master_states],
+            operator_states=[_operator(self, operator) for operator in metadata.operator_states],
+        )
 
     def name_of(self, operator: OperatorState) -> str | None:
         """A readable name; None for Flink's operators, unless the metadata has their names, as since version 5."""
@@ -123,40 +121,28 @@ def _batch(found: FoundCheckpoint) -> SparkBatch | None:
 
 
 def _master_state(state: MasterState) -> JsonObject:
-    described: JsonObject = {"name": state.name, "version": state.version, "size": len(state.payload)}
     decoded = decoded_payload(state.payload)
-    if decoded is None:
-        return described | {"payload_base64": base64_text(state.payload)}
-    return described | {"payload": decoded}
+    payload: JsonObject = {"payload_base64": base64_text(state.payload)} if decoded is None else {"payload": decoded}
+    return described("master_state", state, size=len(state.payload), **payload)
 
 
 def _operator(inspection: Inspection, operator: OperatorState) -> JsonObject:
     store = inspection.stores.get(operator.operator_id)
     source = inspection.sources.get(operator.operator_id)
-    return {
-        "type": type(operator).__name__,
-        "operator_id": operator.operator_id.hex(),
-        "name": inspection.name_of(operator),
-        "store": None if store is None else _store(store),
-        "source": None if source is None else source_json(source, inspection.ends),
-        "parallelism": operator.parallelism,
-        "max_parallelism": operator.max_parallelism,
-        "state_size": inspection.state_size_of(operator),
-        "coordinator_state": value_json(operator.coordinator_state),
-        "subtask_states": [
+    return described(
+        "operator_state",
+        operator,
+        type=type(operator).__name__,
+        operator_id=operator.operator_id.hex(),
+        name=inspection.name_of(operator),
+        store=None if store is None else described("store", store, rows=sum(store.rows)),
+        source=None if source is None else source_json(source, inspection.ends),
+        state_size=inspection.state_size_of(operator),
+        coordinator_state=value_json(operator.coordinator_state),
+        subtask_states=[
             _subtask(inspection, operator, index, subtask) for index, subtask in operator.subtask_states.items()
         ],
-    }
-
-
-def _store(store: StoreState) -> JsonObject:
-    return {
-        "operator_id": store.operator_id,
-        "name": store.name,
-        "store": store.store,
-        "state_format_version": store.state_format_version,
-        "rows": sum(store.rows),
-    }
+    )
 
 
 def segments_of_table(table: SegmentTable, subtask: int) -> list[SegmentRef]:
@@ -180,25 +166,23 @@ def segment_text(segment: SegmentRef) -> str:
 
 def segment_json(segment: SegmentRef) -> JsonObject:
     """A segment as JSON."""
-    described: JsonObject = {"kind": "base" if segment.is_base else "delta", "version": segment.version}
-    if segment.is_merged:
-        described["first_version"] = segment.first_version
+    given: JsonObject = {"first_version": segment.first_version} if segment.is_merged else {}
     if segment.has(COMPRESSED):
-        described["compressed"] = True
-    return {**described, "size": segment.size}
+        given["compressed"] = True
+    return described("segment", segment, kind="base" if segment.is_base else "delta", **given)
 
 
 def _subtask(inspection: Inspection, operator: OperatorState, index: int, subtask: OperatorSubtaskState) -> JsonObject:
-    described: JsonObject = {"index": index, **object_json(subtask)}
+    fields: JsonObject = {"index": index, **object_json(subtask)}
     store = inspection.stores.get(operator.operator_id)
     if store is not None and index < store.parallelism:
         segments = inspection.segments_of(operator, index)
-        described |= {
+        fields |= {
             "rows": store.rows[index],
             "ckpt_id": store.state_ids[index],
             "segments": [segment_json(segment) for segment in segments],
         }
-    return described
+    return fields
 
 
 def inspection_tree(inspection: Inspection) -> Tree:

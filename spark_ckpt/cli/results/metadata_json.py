@@ -5,21 +5,18 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from enum import Enum
 from math import isfinite
 from typing import TYPE_CHECKING, TypeAlias
 
-from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.figures import iso_time
 from spark_ckpt.metadata import (
     CheckpointMetadata,
     KeyGroupRange,
     KeyGroupRangeOffsets,
     required_release,
 )
-from spark_ckpt.metadata.properties import CheckpointProperties
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -28,16 +25,6 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 JsonObject: TypeAlias = dict[str, Json]
 
 _DEEPEST_PAYLOAD = 50
-
-
-def describe_record(record: CheckpointRecord) -> JsonObject:
-    """The record of a completed checkpoint, with its time also as text."""
-    return {**asdict(record), "timestamp": iso_time(record.timestamp_ms)}
-
-
-def describe_properties(properties: CheckpointProperties | None) -> Json:
-    """Flink's checkpoint properties; None if the file has none."""
-    return value_json(properties)
 
 
 def describe_required_release(metadata: CheckpointMetadata) -> JsonObject:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from spark_ckpt.cli.formatting import plain, readable_by
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject, describe_required_release
 from spark_ckpt.errors import StorageError
 from spark_ckpt.figures import count, human_size
@@ -69,21 +70,20 @@ class RewriteResult(Result, ABC):
         for warning in self.rewriting.warnings:
             yield f"Warning: {plain(warning)}"
 
-    def file_json(self) -> JsonObject:
-        """Fields of the new file."""
-        rewriting = self.rewriting
-        return {
-            "source": rewriting.source.path,
-            "source_version": rewriting.source.metadata.version,
-            "target": rewriting.path,
-            "written": rewriting.is_written,
-            "size": rewriting.size,
-            "version": rewriting.metadata.version,
-            "checkpoint_id": rewriting.metadata.checkpoint_id,
-            "required_release": describe_required_release(rewriting.metadata),
-            "relative": paths_json(rewriting.relative),
-            "warnings": list(rewriting.warnings),
-        }
+    def file_json(self, name: str, **values: object) -> JsonObject:
+        """Object of a definition, with the fields of the new file."""
+        rewriting, metadata = self.rewriting, self.rewriting.metadata
+        return described(
+            name,
+            rewriting,
+            metadata,
+            source=rewriting.source.path,
+            source_version=rewriting.source.metadata.version,
+            target=rewriting.path,
+            required_release=describe_required_release(metadata),
+            relative=paths_json(rewriting.relative),
+            **values,
+        )
 
     def file_lines(self) -> Iterator[str]:
         """Lines on the new file."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.output import Result
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.sources import position_line, source_json
 from spark_ckpt.figures import count, human_size
@@ -24,28 +25,15 @@ class SavepointExportResult(Result):
     exported: FlinkExport
 
     def to_json(self) -> JsonObject:
-        """`{"location", "target", "dry_run", "checkpoint_id", "batch_id", "operator_id", "name", "flink_operator":
-        {"uid", "operator_id", "max_parallelism", "key"}, "states", "sources", "files", "bytes"}`."""
+        """The operator, its states and the sources."""
         exported = self.exported
-        return {
-            "location": exported.location,
-            "target": exported.target,
-            "dry_run": exported.dry_run,
-            "checkpoint_id": exported.checkpoint_id,
-            "batch_id": exported.batch_id,
-            "operator_id": exported.operator,
-            "name": exported.name,
-            "flink_operator": {
-                "uid": exported.uid,
-                "operator_id": exported.operator_id,
-                "max_parallelism": exported.max_parallelism,
-                "key": exported.key,
-            },
-            "states": [_state_json(state) for state in exported.states],
-            "sources": [_source_json(source) for source in exported.sources],
-            "files": exported.files,
-            "bytes": exported.bytes,
-        }
+        return described(
+            "savepoint_export",
+            exported,
+            operator_id=exported.operator,
+            flink_operator=described("exported_operator", exported),
+            sources=[described("exported_source", each, **source_json(each.source)) for each in exported.sources],
+        )
 
     def render(self) -> Iterator[str]:
         """A summary, the operator and its states with their declarations, and what to do next."""
@@ -65,27 +53,6 @@ class SavepointExportResult(Result):
         if exported.files is not None and exported.bytes is not None:
             yield f"{count(exported.files, 'file')}, {human_size(exported.bytes)}"
             yield "start the Flink job from this savepoint, and do not start the query again"
-
-
-def _state_json(state: ExportedState) -> JsonObject:
-    return {
-        "name": state.name,
-        "kind": state.kind,
-        "origin": state.origin,
-        "java": state.java,
-        "note": state.note,
-        "rows": state.rows,
-        "skipped": state.skipped,
-    }
-
-
-def _source_json(source: ExportedSource) -> JsonObject:
-    return {
-        **source_json(source.source),
-        "uid": source.uid,
-        "operator_id": source.operator_id,
-        "java": source.java,
-    }
 
 
 def _source_lines(source: ExportedSource) -> Iterator[str]:

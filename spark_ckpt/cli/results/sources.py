@@ -8,8 +8,9 @@ from dataclasses import asdict
 from spark_ckpt.checkpoint.sources import SourceState
 from spark_ckpt.cli.end_offsets import EndOffsets
 from spark_ckpt.cli.formatting import plain, shortened
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject, decoded_payload
-from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.cli.terminal import Column, Table, number_column
 from spark_ckpt.redaction import redacted, redacted_values
 from spark_ckpt.spark_files.source_positions import (
     DeltaPosition,
@@ -32,17 +33,13 @@ _SOURCE_COLUMNS = (
     Column("SOURCE"),
     Column("KIND"),
     Column("TOPIC"),
-    Column("PARTITION", is_number=True),
+    number_column("PARTITION"),
 )
 
 
 def source_json(source: SourceState, ends: EndOffsets | None = None) -> JsonObject:
     """The name and kind of a source, and its positions, with their lag if the end offsets are known."""
-    return {
-        "name": source.name,
-        "kind": source.kind,
-        "positions": [position_json(position, ends) for position in source.positions],
-    }
+    return described("source", source, positions=[position_json(position, ends) for position in source.positions])
 
 
 def position_json(position: SourcePosition | None, ends: EndOffsets | None = None) -> Json:
@@ -63,12 +60,8 @@ def position_json(position: SourcePosition | None, ends: EndOffsets | None = Non
 
 def change_json(change: PositionChange) -> JsonObject:
     """The source and kind of a changed position, and the position before and after."""
-    return {
-        "source": change.source,
-        "change": change.change,
-        "before": position_json(change.before),
-        "after": position_json(change.after),
-    }
+    before, after = position_json(change.before), position_json(change.after)
+    return described("source_change", change, before=before, after=after)
 
 
 def _unknown_json(position: UnknownPosition) -> Json:
@@ -118,9 +111,9 @@ def source_table(checkpoints: Iterable[tuple[int, Sequence[SourceState]]], ends:
         checkpoints: checkpoint id and sources of each checkpoint.
         ends: end offsets, for two more columns with the end offset and the lag; None without them.
     """
-    columns = [Column("ID", is_number=True), *_SOURCE_COLUMNS, Column("OFFSET", is_number=True)]
+    columns = [number_column("ID"), *_SOURCE_COLUMNS, number_column("OFFSET")]
     if ends is not None:
-        columns += [Column("END OFFSET", is_number=True), Column("LAG", is_number=True)]
+        columns += [number_column("END OFFSET"), number_column("LAG")]
     table = Table(columns)
     for checkpoint_id, sources in checkpoints:
         for source in sources:
@@ -134,7 +127,7 @@ def source_table(checkpoints: Iterable[tuple[int, Sequence[SourceState]]], ends:
 
 def change_table(changes: Iterable[PositionChange]) -> Table:
     """A table with one record per changed position."""
-    offsets = (Column("BEFORE", is_number=True), Column("AFTER", is_number=True))
+    offsets = (number_column("BEFORE"), number_column("AFTER"))
     table = Table([Column("CHANGE"), *_SOURCE_COLUMNS, *offsets])
     for change in changes:
         texts = (_NONE if each is None else offset_text(each) for each in (change.before, change.after))

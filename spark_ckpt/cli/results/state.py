@@ -53,11 +53,6 @@ def flink_json(state: FlinkState, catalog: FlinkCatalog) -> JsonObject:
     }
 
 
-def columns_json(fields: Iterable[pa.Field]) -> Json:
-    """The name and Arrow type of each field."""
-    return [{"name": field.name, "type": str(field.type)} for field in fields]
-
-
 def rows_json(batch: pa.RecordBatch) -> Iterator[JsonObject]:
     """The rows of a batch, by column. Bytes are base64; NaN, infinities, times and decimals are text."""
     is_far = has_far_times(batch.columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,23 +15,15 @@ from rich.text import Text
 from rich.tree import Tree
 
 from spark_ckpt.cli.formatting import plain, shortened
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject, describe_error
-from spark_ckpt.cli.terminal import Column, Table
+from spark_ckpt.cli.terminal import Table, number_column, text_column
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.flink.streams import Datum, StateStream, UnknownSerializerError
 from spark_ckpt.flink.streams.values import NAMED, RowData
 from spark_ckpt.metadata import OperatorState
 
-_COLUMNS = (
-    Column("STATE"),
-    Column("KIND"),
-    Column("SERIALIZERS"),
-    Column("KEY GROUPS", is_number=True),
-    Column("ENTRIES", is_number=True),
-    Column("REMOVED", is_number=True),
-    Column("BYTES", is_number=True),
-)
 _KEY_GROUPS_SHOWN = 16
 
 
@@ -80,17 +72,13 @@ class StateReport:
 
     def to_json(self) -> JsonObject:
         """All fields of the report."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "serializers": dict(self.serializers),
-            "entries": self.entries,
-            "removed": self.removed,
-            "size": self.size,
-            "key_groups": list(self.entries_by_key_group),
-            "entries_by_key_group": list(self.entries_by_key_group.values()),
-            "samples": [_sample_json(sample) for sample in self.samples],
-        }
+        return described(
+            "stream_state",
+            self,
+            key_groups=list(self.entries_by_key_group),
+            entries_by_key_group=list(self.entries_by_key_group.values()),
+            samples=[_sample_json(sample) for sample in self.samples],
+        )
 
 
 @dataclass(slots=True)
@@ -143,20 +131,15 @@ class StreamReport:
 
     def to_json(self) -> JsonObject:
         """All fields of the report."""
-        return {
-            "operator_id": self.operator.operator_id.hex(),
-            "name": self.operator_name,
-            "subtask": self.subtask,
-            "role": self.role,
-            "form": self.form,
-            "path": self.path,
-            "size": self.size,
-            "compressed": self.compressed,
-            "key_serializer": self.key_serializer,
-            "states": [state.to_json() for state in self.states],
-            "errors": [describe_error(error) for error in self.errors],
-            "failed": self.has_failed,
-        }
+        return described(
+            "stream",
+            self,
+            operator_id=self.operator.operator_id.hex(),
+            name=self.operator_name,
+            states=[state.to_json() for state in self.states],
+            errors=[describe_error(error) for error in self.errors],
+            failed=self.has_failed,
+        )
 
 
 class UnreadStreamsError(SparkCkptError):
@@ -216,7 +199,7 @@ def _add_stream(parent: Tree, report: StreamReport) -> None:
     for error in report.errors:
         branch.add(Text(f"Error: {plain(str(error))}", style="bold red" if report.has_failed else "yellow"))
     if report.states:
-        branch.add(_table(report.states))
+        branch.add(Table.of(_COLUMNS, report.states))
     for state in report.states:
         if state.entries_by_key_group:
             branch.add(Text(f"{plain(state.name)} has entries in {_key_groups(state.entries_by_key_group)}"))
@@ -235,24 +218,21 @@ def _title(report: StreamReport) -> str:
     return plain(f"subtask {report.subtask}, {report.role}: {', '.join(details)}")
 
 
-def _table(states: Sequence[StateReport]) -> Table:
-    table = Table(_COLUMNS)
-    for state in states:
-        table.add_row(*_row(state))
-    return table
+def _counted(text: Callable[[StateReport], str]) -> Callable[[StateReport], str]:
+    return lambda state: "" if state.entries is None else text(state)
 
 
-def _row(state: StateReport) -> Iterator[str]:
-    yield plain(state.name)
-    yield plain(state.kind)
-    yield ", ".join(f"{part} {name}" for part, name in state.serializers.items())
-    if state.entries is None:
-        yield from ("", "not countable", "", "")
-    else:
-        yield f"{len(state.entries_by_key_group):,}" if state.entries_by_key_group else ""
-        yield f"{state.entries:,}"
-        yield f"{state.removed:,}" if state.removed else ""
-        yield f"{state.size:,}"
+_COLUMNS = (
+    text_column("STATE", lambda state: plain(state.name)),
+    text_column("KIND", lambda state: plain(state.kind)),
+    text_column("SERIALIZERS", lambda state: ", ".join(f"{part} {name}" for part, name in state.serializers.items())),
+    number_column(
+        "KEY GROUPS", _counted(lambda it: f"{len(it.entries_by_key_group):,}" if it.entries_by_key_group else "")
+    ),
+    number_column("ENTRIES", lambda state: "not countable" if state.entries is None else f"{state.entries:,}"),
+    number_column("REMOVED", _counted(lambda state: f"{state.removed:,}" if state.removed else "")),
+    number_column("BYTES", _counted(lambda state: f"{state.size:,}")),
+)
 
 
 def _key_groups(entries: Mapping[int, int]) -> str:

@@ -5,22 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from spark_ckpt.cli.formatting import plain
+from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.migrate.transferred import TransferredStore
 
 
 def store_json(store: TransferredStore) -> JsonObject:
-    """`{"operator_id", "name", "store", "partitions", "rows", "bytes", "families": [{"name", "rows"}]}`."""
-    return {
-        "operator_id": store.operator_id,
-        "name": store.name,
-        "store": store.store,
-        "partitions": store.partitions,
-        "rows": store.rows,
-        "bytes": store.size,
-        "families": [{"name": name, "rows": rows} for name, rows in store.families.items()],
-    }
+    """A store and its column families."""
+    return described("transferred_store", store, families=[*store.families.items()])
 
 
 def store_lines(stores: Iterable[TransferredStore]) -> Iterator[str]:
