@@ -67,8 +67,10 @@ class ExportType:
 
     @classmethod
     def of_scalar(cls, serializer: Serializer, convert: Convert | None = None) -> ExportType:
-        """Type of a serializer that declares itself."""
-        return cls(serializer, str(flink_type(serializer).java), convert)
+        """Type of a serializer whose record has a declaration."""
+        java = flink_type(serializer).java
+        assert java is not None
+        return cls(serializer, java, convert)
 
 
 def java_text(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Rows of Flink SQL (`BinaryRowData`) decoded column by column, for fields of plain types."""
+"""Reader of rows of Flink SQL (`BinaryRowData`), column by column, for fields of plain types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of Flink SQL (`BinaryRowData`), many at once, for fields of plain types; `binary_row` describes the bytes."""
+"""Writer of rows of Flink SQL (`BinaryRowData`), column by column, for fields of plain types."""
 
 from __future__ import annotations
 
