@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from spark_ckpt.clock import Clock
 
 _PAUSE = 0.05
-_LOCATIONS_KEPT = 1000
-_ENDED_RUNS_KEPT = 1000
+_MAX_LOCATIONS = 1000
+_MAX_ENDED_RUNS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class ProcessClaims:
         """Notes an id that names files: requests to delete them may still arrive after the next run has claimed."""
         with self._lock:
             self._tried_ids[location] = max(checkpoint_id, self._tried_ids.pop(location, 0))
-            while len(self._tried_ids) > _LOCATIONS_KEPT:
+            while len(self._tried_ids) > _MAX_LOCATIONS:
                 self._tried_ids.popitem(last=False)
 
     def free_id(self, location: str) -> int:
@@ -110,7 +110,7 @@ class ProcessClaims:
         """Notes that a run has ended: its query writes nothing any more."""
         with self._lock:
             self._ended[run_id] = None
-            while len(self._ended) > _ENDED_RUNS_KEPT:
+            while len(self._ended) > _MAX_ENDED_RUNS:
                 self._ended.popitem(last=False)
 
     def has_ended(self, run_id: str) -> bool:

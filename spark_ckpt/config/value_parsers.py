@@ -58,19 +58,19 @@ class Setting(Generic[T]):
             raise SettingError(self.key, str(e)) from None
 
 
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+def whole(minimum: int, maximum: int | None = None) -> Callable[[str], int]:
     """A count within bounds."""
-    return _bounded(units.count, units.COUNT_FORM, least, most, "")
+    return _bounded(units.count, units.COUNT_FORM, minimum, maximum, "")
 
 
-def size(least: int, most: int) -> Callable[[str], int]:
+def size(minimum: int, maximum: int) -> Callable[[str], int]:
     """A number of bytes within bounds."""
-    return _bounded(units.size, units.SIZE_FORM, least, most, " bytes")
+    return _bounded(units.size, units.SIZE_FORM, minimum, maximum, " bytes")
 
 
-def size_or_share(most: int, max_percent: int, none: str) -> Callable[[str], str]:
+def size_or_share(maximum: int, max_percent: int, none: str) -> Callable[[str], str]:
     """A number of bytes above 0, a share from 1 % to a limit, or the name of no limit: the text without units."""
-    bytes_of = size(1, most)
+    bytes_of = size(1, maximum)
 
     def parse(text: str) -> str:
         if text.lower() == none:
@@ -88,15 +88,17 @@ def size_or_share(most: int, max_percent: int, none: str) -> Callable[[str], str
     return parse
 
 
-def _bounded(parse: Callable[[str], int], form: str, least: int, most: int | None, unit: str) -> Callable[[str], int]:
-    allowed = f"from {least} to {most}{unit}" if most is not None else f"of {least}{unit} or more"
+def _bounded(
+    parse: Callable[[str], int], form: str, minimum: int, maximum: int | None, unit: str
+) -> Callable[[str], int]:
+    allowed = f"from {minimum} to {maximum}{unit}" if maximum is not None else f"of {minimum}{unit} or more"
 
     def bounded(text: str) -> int:
         try:
             value = parse(text)
         except ValueError:
             raise ValueError(f"'{text}' is not {form}, {allowed}") from None
-        if value < least or (most is not None and value > most):
+        if value < minimum or (maximum is not None and value > maximum):
             raise ValueError(f"'{text}' is out of range: must be {form}, {allowed}")
         return value
 

@@ -294,8 +294,8 @@ def _read_section(body: DataInput, kind: SegmentKind) -> RawSection:
     if count < 0:
         raise ValueError(f"{count} entries")
     key_lengths = _read_lengths(body, count, bool(flags & _KEYS_OF_ONE_LENGTH), 0)
-    least = 0 if kind is SegmentKind.BASE or appends else _REMOVED
-    value_lengths = _read_lengths(body, count, bool(flags & _VALUES_OF_ONE_LENGTH), least)
+    minimum = 0 if kind is SegmentKind.BASE or appends else _REMOVED
+    value_lengths = _read_lengths(body, count, bool(flags & _VALUES_OF_ONE_LENGTH), minimum)
     keys_at = HEADER_BYTES + body.position
     keys = body.raw(int(key_lengths.sum()), "keys")
     values_at = HEADER_BYTES + body.position
@@ -303,10 +303,10 @@ def _read_section(body: DataInput, kind: SegmentKind) -> RawSection:
     return RawSection(name, lists, appends, key_lengths, value_lengths, keys, values, keys_at, values_at)
 
 
-def _read_lengths(body: DataInput, count: int, one: bool, least: int) -> NDArray[np.int64]:
+def _read_lengths(body: DataInput, count: int, one: bool, minimum: int) -> NDArray[np.int64]:
     data = body.raw(4 if one else 4 * count, "lengths")
     lengths = np.frombuffer(data, ">i4").astype(np.int64)
-    if lengths.size and lengths.min() < least:
+    if lengths.size and lengths.min() < minimum:
         raise ValueError(f"negative length {lengths.min()}")
     return np.broadcast_to(lengths, count) if one else lengths
 

@@ -218,7 +218,7 @@ def _prepare(
 
 def _too_large(size: RescaleSize, partitions: int) -> str:
     numbers = " or ".join(map(str, size.nearest(partitions)))
-    once = " and ".join(map(str, size.least_reads(partitions)))
+    once = " and ".join(map(str, size.min_reads(partitions)))
     return (
         f"every block of state would belong to {size.reads(partitions):,} partitions, and the checkpoint would have "
         f"more segments than a reader accepts. The nearest numbers that work are {numbers}; {once} read each block once"
@@ -270,7 +270,7 @@ def _result(storage: Storage, work: _Work, record: CheckpointRecord | None) -> R
         None if record is None else record.id,
         0 if record is None else record.new_bytes,
         reads,
-        tuple(work.size.least_reads(work.plan.after)) if reads > 1 else (),
+        tuple(work.size.min_reads(work.plan.after)) if reads > 1 else (),
         tuple(_described(work)),
     )
 

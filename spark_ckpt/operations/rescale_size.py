@@ -49,7 +49,7 @@ class RescaleSize:
         self._max_parallelism = prod(self._factors)
         self._stores = [list(pooled(chains, factors)) for key, chains in table.items() if key not in alone]
         self._alone_segments = sum(len(chain.entries) for key in alone for chain in table.get(key, ()))
-        self._least_parts = sum(map(len, self._stores))
+        self._min_parts = sum(map(len, self._stores))
         self._parts = cache(self._count)
 
     def reads(self, partitions: int) -> int:
@@ -73,11 +73,11 @@ class RescaleSize:
 
     def fits(self, partitions: int) -> bool:
         """True if a rescale may go to this number of partitions."""
-        most = SHARE * packing.MAX_BYTES
+        max_bytes = SHARE * packing.MAX_BYTES
         # Mostly this tells, and costs nothing.
-        if self._least_parts * self.reads(partitions) * SEGMENT_BYTES > most:
+        if self._min_parts * self.reads(partitions) * SEGMENT_BYTES > max_bytes:
             return False
-        return self.table_bytes(partitions) <= most
+        return self.table_bytes(partitions) <= max_bytes
 
     def nearest(self, partitions: int) -> list[int]:
         """The nearest numbers below and above that a rescale may go to, ascending.
@@ -89,7 +89,7 @@ class RescaleSize:
         above = next((n for n in range(partitions + 1, self._max_parallelism + 1) if self.fits(n)), None)
         return [n for n in (below, above) if n is not None]
 
-    def least_reads(self, partitions: int) -> list[int]:
+    def min_reads(self, partitions: int) -> list[int]:
         """The nearest numbers below and above at which each block is read once, ascending: divisors of the number of
         key groups.
 

@@ -86,8 +86,8 @@ def test_reads_of_a_block() -> None:
         assert size.reads(partitions) == partitions // gcd(partitions, K)
         blocks = sum(e.offsets.size for c in reassign(chains_of(4, 1), partitions, NUMBERING) for e in c.entries)
         assert blocks == 2 * K * size.reads(partitions)
-    assert size.least_reads(5) == [4, 6]
-    assert size.least_reads(23) == [12, 24]
+    assert size.min_reads(5) == [4, 6]
+    assert size.min_reads(23) == [12, 24]
     assert RescaleSize({ALONE: chains_of(1, 1)}, {ALONE}, NUMBERING).reads(5) == 1
 
 

@@ -165,9 +165,9 @@ def _y(value: int, top: int) -> float:
     return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / top
 
 
-def _axis_end(most: int) -> int:
+def _axis_end(maximum: int) -> int:
     """End of a value axis: a value that the ticks divide."""
-    return max(_TICKS, -(-most // _TICKS) * _TICKS)
+    return max(_TICKS, -(-maximum // _TICKS) * _TICKS)
 
 
 def _value_axis(top: int, show: Format) -> Iterator[str]:

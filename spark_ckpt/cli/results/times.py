@@ -73,8 +73,8 @@ def _is_far(values: pa.Array) -> bool:
     kind = values.type
     per_day = 1 if pa.types.is_date32(kind) else _SECONDS_OF_DAY * _PER_SECOND[getattr(kind, "unit", "ms")]
     ends = pc.min_max(values.view(number_of(kind)))
-    least, most = ends["min"].as_py(), ends["max"].as_py()
-    return least is not None and max(-least, most) > _MAX_DAYS * per_day
+    minimum, maximum = ends["min"].as_py(), ends["max"].as_py()
+    return minimum is not None and max(-minimum, maximum) > _MAX_DAYS * per_day
 
 
 def _date(days: int) -> str:

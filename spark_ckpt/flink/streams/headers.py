@@ -189,9 +189,9 @@ def _recovered(content: bytes) -> tuple[Serializer, tuple[StateMetaInfoSnapshot,
     if one_by_one is not None and len({state.name for state in one_by_one[1]}) == len(one_by_one[1]):
         return one_by_one[0], tuple(one_by_one[1])
     search = HeaderSearch(content, "header")
-    for most in range(1, MAX_UNKNOWN + 1):
-        for (serializer, count), position, left in search.possibilities(key, 0, most):
-            states = search.sequence([_read_keyed_state] * count, position, left)
+    for max_unknown in range(1, MAX_UNKNOWN + 1):
+        for (serializer, count), position, unknown_left in search.possibilities(key, 0, max_unknown):
+            states = search.sequence([_read_keyed_state] * count, position, unknown_left)
             if states is not None and len({state.name for state in states}) == max(0, count):
                 return serializer, tuple(states)
     return None

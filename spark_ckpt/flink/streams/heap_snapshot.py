@@ -222,12 +222,12 @@ def read_block_entries(
         yield Entry(state_id, _parts(data, header.states[state_id], checker))
 
 
-def _ends(content: bytes, layout: Sequence[int], most: int) -> list[int]:
+def _ends(content: bytes, layout: Sequence[int], max_entries: int) -> list[int]:
     """Ends of the whole entries of a layout at the beginning of bytes."""
     found: list[int] = []
     at, size = 0, len(content)
     try:
-        for _ in range(most):
+        for _ in range(max_entries):
             for part in layout:
                 if part:
                     at += part

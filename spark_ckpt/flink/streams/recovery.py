@@ -145,8 +145,8 @@ class HeaderSearch:
     ) -> tuple[_Item, int] | None:
         """Item of a reader that ends at one of some places, and this place."""
         self._attempts = self._read = 0
-        for most in range(MAX_UNKNOWN + 1):
-            for item, end, _ in self._possibilities(reader, position, [], most, is_bounded=True):
+        for max_unknown in range(MAX_UNKNOWN + 1):
+            for item, end, _ in self._possibilities(reader, position, [], max_unknown, is_bounded=True):
                 if end in ends:
                     return item, end
         return None
@@ -161,30 +161,30 @@ class HeaderSearch:
                 return
 
     def sequence(
-        self, readers: Sequence[Callable[[GuidedInput], _Item]], position: int, most: int
+        self, readers: Sequence[Callable[[GuidedInput], _Item]], position: int, max_unknown: int
     ) -> list[_Item] | None:
-        """Items, one of each reader, that fill the header from `position` on with at most `most` unknown snapshots;
-        None if there are none, or too many possibilities."""
+        """Items, one of each reader, that fill the header from `position` on with at most `max_unknown` unknown
+        snapshots; None if there are none, or too many possibilities."""
         if not readers:
             return [] if position == len(self._content) else None
-        for item, end, left in self.possibilities(readers[0], position, most):
-            if (rest := self.sequence(readers[1:], end, left)) is not None:
+        for item, end, remaining in self.possibilities(readers[0], position, max_unknown):
+            if (rest := self.sequence(readers[1:], end, remaining)) is not None:
                 return [item, *rest]
         return None
 
     def possibilities(
-        self, reader: Callable[[GuidedInput], _Item], position: int, most: int
+        self, reader: Callable[[GuidedInput], _Item], position: int, max_unknown: int
     ) -> Iterator[tuple[_Item, int, int]]:
-        """Items that a reader can find at a position with at most `most` unknown snapshots, each with its end and the
-        number of unknown snapshots that are left for others."""
-        return self._possibilities(reader, position, [], most)
+        """Items that a reader can find at a position with at most `max_unknown` unknown snapshots, each with its end
+        and the number of unknown snapshots that remain for others."""
+        return self._possibilities(reader, position, [], max_unknown)
 
     def _possibilities(
         self,
         reader: Callable[[GuidedInput], _Item],
         position: int,
         ends: list[int],
-        most: int,
+        max_unknown: int,
         *,
         is_bounded: bool = False,
     ) -> Iterator[tuple[_Item, int, int]]:
@@ -202,13 +202,13 @@ class HeaderSearch:
         finally:
             self._read += data.position - position
         if unknown is None:
-            yield item, data.position, most
+            yield item, data.position, max_unknown
             return
-        left = most if unknown.is_known else most - 1
-        for end in self._candidates(unknown.position, is_bounded) if left >= 0 else ():
+        remaining = max_unknown if unknown.is_known else max_unknown - 1
+        for end in self._candidates(unknown.position, is_bounded) if remaining >= 0 else ():
             if self._is_spent():
                 return
-            yield from self._possibilities(reader, position, [*ends, end], left, is_bounded=is_bounded)
+            yield from self._possibilities(reader, position, [*ends, end], remaining, is_bounded=is_bounded)
 
     def _is_spent(self) -> bool:
         return self._attempts > _MAX_ATTEMPTS or self._read > _MAX_READ

@@ -35,10 +35,10 @@ class StreamInput(DataInput):
         """True at the end of the stream."""
         return self.remaining == 0 or not self._has(1)
 
-    def available(self, most: int) -> int:
-        """Number of bytes that follow, at most `most`. Loads them into memory."""
-        most = min(most, self.remaining)
-        return most if self._has(most) else self._start + len(self._data) - self.position
+    def available(self, max_bytes: int) -> int:
+        """Number of bytes that follow, at most `max_bytes`. Loads them into memory."""
+        max_bytes = min(max_bytes, self.remaining)
+        return max_bytes if self._has(max_bytes) else self._start + len(self._data) - self.position
 
     def peek(self, length: int) -> bytes:
         """Bytes that follow, which `available` has found, without reading them."""

@@ -149,8 +149,8 @@ def _timestamp(
         if (((far + 8 > lengths) | (nanos >= _NANOS)) & ~nulls).any():
             raise NotPlainError
         micros = rows.numbers_at("<i8", np.where(nulls, slots, starts + far)).astype(np.int64)
-    most = (1 << 63) // 1000 - 1000
-    if (np.abs(micros) > most).any():
+    maximum = (1 << 63) // 1000 - 1000
+    if (np.abs(micros) > maximum).any():
         raise NotPlainError
     return pa.array(micros * 1000 + nanos // 1000, mask=nulls).cast(arrow)
 

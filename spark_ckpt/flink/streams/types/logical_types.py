@@ -133,8 +133,8 @@ class _Bound(NamedTuple):
     """Parameter of a type, with its least and greatest value."""
 
     name: str
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
 
 _LENGTH = _Bound("length", 0, MAX_LENGTH)
@@ -281,7 +281,7 @@ def _of_object(content: JavaContent, data: DataInput, depth: int = 0) -> Logical
         numbers = tuple(
             value
             for bound, value in zip(java.parameters, parameters, strict=True)
-            if isinstance(value, int) and bound.least <= value <= bound.most
+            if isinstance(value, int) and bound.minimum <= value <= bound.maximum
         )
         found = None if java.constant is None else fields.get(java.constant.field)
         constant = found.name if isinstance(found, JavaEnum) else None
@@ -330,8 +330,10 @@ def write_logical_type(logical_type: LogicalType, out: DataOutput) -> None:
     if java is None or len(java.parameters) != len(logical_type.parameters):
         raise out.error("type", f"{logical_type} is not a plain type")
     for bound, value in zip(java.parameters, logical_type.parameters, strict=True):
-        if not bound.least <= value <= bound.most:
-            raise out.error("type", f"{logical_type}: the {bound.name} is not within {bound.least} to {bound.most}")
+        if not bound.minimum <= value <= bound.maximum:
+            raise out.error(
+                "type", f"{logical_type}: the {bound.name} is not within {bound.minimum} to {bound.maximum}"
+            )
     name = java.constant_of(logical_type)
     if name is None and (java.constant, logical_type.timestamp_kind, logical_type.resolution) != (None, None, None):
         kind, resolution = logical_type.timestamp_kind, logical_type.resolution
@@ -356,8 +358,8 @@ def java_expression(logical_type: LogicalType) -> str:
 
 def _parameter(data: DataInput, bound: _Bound) -> int:
     at = data.position
-    if not bound.least <= (value := data.i32(bound.name)) <= bound.most:
-        data.fail(bound.name, f"{value} is not within {bound.least} to {bound.most}", at)
+    if not bound.minimum <= (value := data.i32(bound.name)) <= bound.maximum:
+        data.fail(bound.name, f"{value} is not within {bound.minimum} to {bound.maximum}", at)
     return value
 
 
