@@ -24,7 +24,7 @@ def without_void_records(records: Mapping[int, Record]) -> dict[int, Record]:
     Returns:
         The records that count, ascending by id.
     """
-    kept: dict[int, Record] = {}
+    result: dict[int, Record] = {}
     newest: ClaimRecord | None = None
     below = float("inf")
     for record_id, record in sorted(records.items(), reverse=True):
@@ -32,12 +32,12 @@ def without_void_records(records: Mapping[int, Record]) -> dict[int, Record]:
             continue
         is_claim = isinstance(record, ClaimRecord)
         if not is_claim or record.generation < below:
-            kept[record_id] = record
+            result[record_id] = record
             # A record before a claim has an earlier generation; a record before a checkpoint may be its own claim.
             below = min(below, record.generation if is_claim else record.generation + 1)
             if newest is None and isinstance(record, ClaimRecord):
                 newest = record
-    return dict(sorted(kept.items()))
+    return dict(sorted(result.items()))
 
 
 def check_generations(records: Mapping[int, Record], path_of: Callable[[int], str]) -> None:

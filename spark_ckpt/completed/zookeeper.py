@@ -94,7 +94,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
                 break
         else:
             raise StorageError(self._where(""), "claim", f"lost {_MAX_CLAIMS} races against other drivers")
-        self._ids.took(claim.id)
+        self._ids.move_past(claim.id)
         self._generation = claim.generation
         self._fence = None
         self._in_doubt = None
@@ -149,7 +149,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         self._in_doubt = None
         if not done:
             self._fence_off()
-        self._ids.took(record.id)
+        self._ids.move_past(record.id)
         self._records[record.id] = record
         self._mirror.follow(self._records)
         return record

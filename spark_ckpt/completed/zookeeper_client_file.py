@@ -165,9 +165,11 @@ def _check_sasl(path: str, sasl: Sasl) -> None:
 def _part(path: str, name: str, kind: type[Any], content: object) -> Any:  # noqa: ANN401  (an object of `kind`)
     given = _known(path, name, content, {field.name: field for field in fields(kind)})
     for key, value in given.items():
-        wanted = bool if key == "check_hostname" else str
-        if not isinstance(value, wanted):
-            raise ZooKeeperClientFileError(path, f"{name}.{key} is not {'true or false' if wanted is bool else 'text'}")
+        value_type = bool if key == "check_hostname" else str
+        if not isinstance(value, value_type):
+            raise ZooKeeperClientFileError(
+                path, f"{name}.{key} is not {'true or false' if value_type is bool else 'text'}"
+            )
     try:
         return kind(**given)
     except TypeError:

@@ -66,9 +66,9 @@ class ZooKeeperCheckpointIDCounter(CheckpointIDCounter):
         self._next = int(text)
         return True
 
-    def took(self, taken: int) -> None:
+    def move_past(self, used_id: int) -> None:
         """Moves past an id that a transaction of this driver has taken."""
-        self._next = taken + 1
+        self._next = used_id + 1
         self._version += 1
 
     def start_from(self, next_id: int) -> None:

@@ -134,11 +134,11 @@ class ZooKeeperSession:
         client = self._connected()
         deadline = self._clock.monotonic() + self._timeout
         while True:
-            patience = max(_PAUSE_SECONDS, deadline - self._clock.monotonic())
+            timeout = max(_PAUSE_SECONDS, deadline - self._clock.monotonic())
             try:
                 # A server that lags behind the others returns stale data unless a sync makes it catch up.
                 client.sync_async(path)
-                return request(client).get(timeout=patience)
+                return request(client).get(timeout=timeout)
             except NoNodeError:
                 return None
             except (NoAuthError, AuthFailedError) as e:

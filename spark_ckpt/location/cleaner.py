@@ -17,7 +17,7 @@ from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
 
-_Given = TypeVar("_Given")
+_Argument = TypeVar("_Argument")
 
 _MAX_REMEMBERED = 100_000
 _GATHER_SECONDS = 3.0
@@ -37,7 +37,7 @@ class Cleaner(ABC):
     def __init__(self, storage: Storage, clock: Clock | None = None) -> None:
         self._storage = storage
         self._clock = clock or SystemClock()
-        self._taken: OrderedDict[str, None] = OrderedDict()
+        self._names: OrderedDict[str, None] = OrderedDict()
         # One thread submits and one deletes, so each writes a count of its own.
         self._submitted = self._handled = self._left_behind = 0
 
@@ -61,33 +61,33 @@ class Cleaner(ABC):
 
     def was_submitted(self, name: str) -> bool:
         """True if the file was submitted. A new reference to it is an error."""
-        return name in self._taken
+        return name in self._names
 
     def _new(self, names: Iterable[str]) -> list[str]:
-        new = [name for name in names if name not in self._taken]
-        self._taken.update(dict.fromkeys(new))
+        new = [name for name in names if name not in self._names]
+        self._names.update(dict.fromkeys(new))
         self._submitted += len(new)
-        while len(self._taken) > _MAX_REMEMBERED:
-            self._taken.popitem(last=False)
+        while len(self._names) > _MAX_REMEMBERED:
+            self._names.popitem(last=False)
         return new
 
     def _delete(self, names: Sequence[str]) -> None:
         """Never raises."""
         pause = _FIRST_PAUSE_SECONDS
         for _ in range(1, _TRIES):
-            if self._done(self._delete_for_good, names) is None:
+            if self._failure_of(self._delete_for_good, names) is None:
                 break
             self._clock.sleep(pause)
             pause *= 2
         else:
             for name in names:  # a file that always fails must not prevent the deletion of others
-                if (error := self._done(self._delete_for_good, [name])) is not None:
+                if (error := self._failure_of(self._delete_for_good, [name])) is not None:
                     self._left_behind += 1
                     _log.warning("unreferenced file left behind, cannot delete %s: %s", name, error)
         self._handled += len(names)
         directories = {name.rpartition("/")[0] for name in names}
         for directory in (name for name in directories if name.rpartition("/")[2].startswith("chk-")):
-            if (error := self._done(self._storage.remove_empty, directory)) is not None:
+            if (error := self._failure_of(self._storage.remove_empty, directory)) is not None:
                 _log.warning("empty directory left behind, cannot delete %s: %s", directory, error)
 
     def _delete_for_good(self, names: Sequence[str]) -> None:
@@ -95,10 +95,10 @@ class Cleaner(ABC):
         self._storage.delete_all(names)
 
     @staticmethod
-    def _done(do: Callable[[_Given], object], given: _Given) -> Exception | None:
+    def _failure_of(do: Callable[[_Argument], object], argument: _Argument) -> Exception | None:
         """Exception that the call raises; None on success."""
         try:
-            do(given)
+            do(argument)
         except Exception as e:
             return e
         return None

@@ -157,12 +157,12 @@ class CheckpointLocation:
         """
         if self._has_checkpoints:
             return self._find_recorded(checkpoint_id)
-        place = self.path.rstrip("/") or "/"
+        location = self.path.rstrip("/") or "/"
         file_system, root = self._files
-        with reading(place):
+        with reading(location):
             name = self._metadata_name(checkpoint_id)
             content = file_system.cat_file(f"{root}/{name}" if name else root)
-        path = f"{place}/{name}" if name else place
+        path = f"{location}/{name}" if name else location
         metadata = loads(content, path)
         if checkpoint_id is not None and checkpoint_id != metadata.checkpoint_id:
             raise CheckpointNotFoundError(path, checkpoint_id, [metadata.checkpoint_id])
@@ -239,9 +239,9 @@ class CheckpointLocation:
         by_id = {record.id: record for record in self._completed(self.storage)}
         if not by_id:
             raise ForeignLocationError(location, _NONE_YET)
-        wanted = max(by_id) if checkpoint_id is None else checkpoint_id
-        if (record := by_id.get(wanted)) is None:
-            raise CheckpointNotFoundError(location, wanted, sorted(by_id))
+        target_id = max(by_id) if checkpoint_id is None else checkpoint_id
+        if (record := by_id.get(target_id)) is None:
+            raise CheckpointNotFoundError(location, target_id, sorted(by_id))
         return self._recorded(record, in_location(record.metadata.path))
 
     def _recorded(self, record: CheckpointRecord, name: str) -> FoundCheckpoint:
@@ -259,24 +259,24 @@ class CheckpointLocation:
 
     def _metadata_name(self, checkpoint_id: int | None) -> str:
         """The selected metadata file, relative to the location; empty if the location is a file."""
-        place = self.path.rstrip("/") or "/"
+        location = self.path.rstrip("/") or "/"
         file_system, root = self._files
         if file_system.isfile(root):
             return ""
         if file_system.isfile(f"{root}/{METADATA_FILE_NAME}"):
             return METADATA_FILE_NAME
         if not file_system.exists(root):
-            raise LocationNotFoundError(place)
+            raise LocationNotFoundError(location)
         if not (complete := self._complete_of_flink()):
             if may_be_ours(self.storage):
                 self._completed(self.storage)
-                raise ForeignLocationError(place, _NONE_YET)
+                raise ForeignLocationError(location, _NONE_YET)
             reason = "neither a checkpoint location of spark-ckpt nor a Flink checkpoint: it has no _metadata"
-            raise ForeignLocationError(place, reason)
-        wanted = max(complete) if checkpoint_id is None else checkpoint_id
-        if wanted not in complete:
-            raise CheckpointNotFoundError(place, wanted, list(complete))
-        return complete[wanted]
+            raise ForeignLocationError(location, reason)
+        target_id = max(complete) if checkpoint_id is None else checkpoint_id
+        if target_id not in complete:
+            raise CheckpointNotFoundError(location, target_id, list(complete))
+        return complete[target_id]
 
     def _complete_of_flink(self) -> dict[int, str]:
         """Metadata files in the directory of a Flink job, relative to it. It has a directory chk-<id> per checkpoint,

@@ -52,7 +52,7 @@ class Leftover:
     is_directory: bool = False
 
     @property
-    def kept_by(self) -> str:
+    def keeper(self) -> str:
         """The path that keeps this one while it is in use: `_metadata` keeps its directory, a file its checksum."""
         directory, _, name = self.path.rpartition("/")
         if checkpoint_of_directory(self.path if self.is_directory else directory) is not None:
@@ -144,7 +144,7 @@ def select_orphans(there: Iterable[Leftover], used: Set[str], before_ms: int | N
     Raises:
         ModificationTimeUnknownError: the storage reports no modification time of an orphan.
     """
-    orphans = [leftover for leftover in there if leftover.kept_by not in used]
+    orphans = [leftover for leftover in there if leftover.keeper not in used]
     if before_ms is None:
         return orphans
     old = []

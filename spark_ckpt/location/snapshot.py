@@ -88,5 +88,5 @@ def _select(storage: Storage, records: Sequence[CheckpointRecord], checkpoint_id
     for record in reversed(records):
         if checkpoint_id in (None, record.id) and batches.can_follow(record.batch_id):
             return record
-    wanted = records[-1] if checkpoint_id is None else next(r for r in records if r.id == checkpoint_id)
-    raise NotCommittedError(storage.location, wanted.id, wanted.batch_id)
+    target = records[-1] if checkpoint_id is None else next(r for r in records if r.id == checkpoint_id)
+    raise NotCommittedError(storage.location, target.id, target.batch_id)

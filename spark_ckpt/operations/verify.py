@@ -108,22 +108,22 @@ def _verify_once(
     """One reading; None if checkpoints changed meanwhile."""
     batches = SparkBatches.of(SparkLog(storage))
     records, damages, has_log = _read_log(storage)
-    wanted = [record for record in reversed(records) if checkpoint_id in (None, record.id)]
+    targets = [record for record in reversed(records) if checkpoint_id in (None, record.id)]
     if not records and not damages:
-        lost = batch_without_checkpoint(storage)
-        if lost is None:
+        lost_batch = batch_without_checkpoint(storage)
+        if lost_batch is None:
             raise NoCheckpointError(storage.location)
-        if lost != batches.start_needs:
+        if lost_batch != batches.start_needs:
             return None  # a running query has completed checkpoints since
-        missing = CheckpointsMissingError(storage.describe(CKPT), lost)
+        missing = CheckpointsMissingError(storage.describe(CKPT), lost_batch)
         return Verification(storage.location, (), (Damage(missing.path, missing.reason),))
-    if not wanted and not damages and checkpoint_id is not None:
+    if not targets and not damages and checkpoint_id is not None:
         raise CheckpointNotFoundError(storage.location, checkpoint_id, [record.id for record in records])
     contradictions = list(_check_start(storage, batches, records, damages))
     is_damaged = bool(damages or contradictions)
     verdicts: list[CheckpointVerdict] = []
     is_found = False
-    for record in wanted:
+    for record in targets:
         is_newest = record.id == max(other.id for other in records if other.version == record.version)
         verdict = verify_checkpoint(
             storage,

@@ -92,7 +92,7 @@ class _StateChecker:
         self._batch: SparkBatch = state.batch
         self._metadata_path = metadata_path
         self._progress = progress
-        self._found = StateCheck()
+        self._result = StateCheck()
         self._unusable: dict[str, str] = {}
 
     def check(self) -> StateCheck:
@@ -100,7 +100,7 @@ class _StateChecker:
         self._find_unusable(self._state.table)
         for store in self._batch.stores:
             self._check_store(store, self._state.table[store.key])
-        return self._found
+        return self._result
 
     def check_subtask(self, subtask: SubtaskKey) -> list[Damage]:
         chain = chain_of(self._state.table, subtask)
@@ -114,14 +114,14 @@ class _StateChecker:
             self._wrong(str(e), subtask)
         else:
             self._check_chain(chain, ranges, subtask)
-        return self._found.damages
+        return self._result.damages
 
     def _find_unusable(self, table: ChainTable) -> None:
         self._unusable = damaged_files(self._storage, table)
-        self._found.damages += [Damage(self._where(path), reason) for path, reason in self._unusable.items()]
+        self._result.damages += [Damage(self._where(path), reason) for path, reason in self._unusable.items()]
 
     def _wrong(self, reason: str, subtask: SubtaskKey | None = None, key_group: int | None = None) -> None:
-        self._found.damages.append(Damage(self._metadata_path, reason, None, subtask, key_group))
+        self._result.damages.append(Damage(self._metadata_path, reason, None, subtask, key_group))
 
     def _where(self, path: str) -> str:
         return self._storage.describe(in_location(path))
@@ -152,7 +152,7 @@ class _StateChecker:
     def _check_store(self, store: StoreState, chains: Sequence[Chain]) -> None:
         """Checks all subtasks of a store. By the numbering they own every key group together."""
         live: Counter[int] = Counter()
-        can_be_told = True
+        is_countable = True
         for partition, chain in enumerate(chains):
             subtask = SubtaskKey(store.operator_id, store.store, partition)
             try:
@@ -160,12 +160,12 @@ class _StateChecker:
             except ParallelismError as e:
                 self._wrong(str(e), subtask)
                 return
-            before = len(self._found.damages)
+            before = len(self._result.damages)
             keys = self._check_chain(chain, ranges, subtask)
-            can_be_told &= len(self._found.damages) == before and self._has_all_rows(chain)
+            is_countable &= len(self._result.damages) == before and self._has_all_rows(chain)
             live.update({key_group: len(there) for key_group, there in keys.items()})
-        if can_be_told:
-            self._found.rows += live.total()
+        if is_countable:
+            self._result.rows += live.total()
             if live.total() != sum(store.rows):
                 said = f"its subtasks list {sum(store.rows):,}"
                 self._wrong(f"{store.key} has {live.total():,} rows in its segments, but {said}")
@@ -209,15 +209,15 @@ class _StateChecker:
             try:
                 block = decode_block(data, offset - start, path, start)
             except SegmentError as e:
-                self._found.damages.append(replace(Damage.of(path, e), subtask=subtask, key_group=key_group))
+                self._result.damages.append(replace(Damage.of(path, e), subtask=subtask, key_group=key_group))
                 continue
-            self._found.blocks += 1
+            self._result.blocks += 1
             if (block.key_group, block.kind, block.version) == (key_group, kind, entry.version):
                 yield block
             else:
                 found = f"{block.kind.name.lower()} of key group {block.key_group}, version {block.version}"
                 reason = f"found a {found}; expected a {kind.name.lower()} of version {entry.version}"
-                self._found.damages.append(Damage(path, reason, offset, subtask, key_group))
+                self._result.damages.append(Damage(path, reason, offset, subtask, key_group))
 
     def _read(self, entry: SegmentRef) -> tuple[int, bytes]:
         """The bytes from the first to the last block of a segment, and their offset in the file."""
@@ -225,7 +225,7 @@ class _StateChecker:
             return 0, b""
         first, last = max(0, int(entry.offsets.min())), int(entry.offsets.max())
         if entry.path is None:
-            self._found.size += entry.size
+            self._result.size += entry.size
             return 0, bytes(entry.data)
         name = in_location(entry.path)
         length = max(entry.size, last + HEADER_BYTES - first)
@@ -238,7 +238,7 @@ class _StateChecker:
                 data += self._storage.read_range(name, first + len(data), missing)
         except StateFileNotFoundError:
             return first, b""  # deleted since the listing: all its blocks are missing
-        self._found.size += len(data)
+        self._result.size += len(data)
         return first, data
 
 

@@ -124,11 +124,11 @@ def _filtered(
 ) -> Entries:
     """The entries that pass the filters of their section."""
     ends = np.cumsum(counts)
-    kept = [
+    indices = [
         start + np.flatnonzero(partition_key.passing(entries.keys.take(np.arange(start, end)), each))
         for each, start, end in zip(filters, (ends - counts).tolist(), ends.tolist(), strict=True)
     ]
-    which = np.concatenate(kept)
+    which = np.concatenate(indices)
     return replace(
         entries,
         keys=entries.keys.take(which),

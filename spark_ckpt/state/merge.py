@@ -39,13 +39,13 @@ def merge(entries: Entries) -> Merged:
     """
     if entries.lists:
         return _merge_lists(entries)
-    kept = np.flatnonzero(~entries.removed)
+    indices = np.flatnonzero(~entries.removed)
     if not entries.distinct:
         codes = codes_of(binary_array(entries.keys))
         newest = np.empty(codes.size, np.int64)
         newest[codes] = np.arange(codes.size)
-        kept = kept[newest[codes[kept]] == kept]
-    return Merged(entries.keys.take(kept), entries.values.take(kept))
+        indices = indices[newest[codes[indices]] == indices]
+    return Merged(entries.keys.take(indices), entries.values.take(indices))
 
 
 def codes_of(values: pa.LargeBinaryArray) -> NDArray[np.int64]:
@@ -59,20 +59,20 @@ def _merge_lists(entries: Entries) -> Merged:
     every = np.arange(codes.size)
     whole = np.zeros(codes.size, np.int64)
     whole[codes[~entries.appends]] = every[~entries.appends]
-    kept = np.flatnonzero(~entries.removed & (every >= whole[codes]))
-    rows, counts = _split_lists(entries, kept)
-    owners = np.repeat(codes[kept], counts)
+    indices = np.flatnonzero(~entries.removed & (every >= whole[codes]))
+    rows, counts = _split_lists(entries, indices)
+    owners = np.repeat(codes[indices], counts)
     present, per_key = np.unique(owners, return_counts=True)
     _, first = np.unique(codes, return_index=True)
     return Merged(entries.keys.take(first[present]), rows, np.argsort(owners, kind="stable"), per_key)
 
 
-def _split_lists(entries: Entries, kept: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
+def _split_lists(entries: Entries, indices: NDArray[np.int64]) -> tuple[Rows, NDArray[np.int64]]:
     """The rows of the lists of some entries, in storage order, and their number per list."""
     values, data = entries.values, entries.values.buffer.data.tobytes()
     spans: list[tuple[int, int]] = []
-    counts = np.zeros(kept.size, np.int64)
-    for index, entry in enumerate(kept.tolist()):
+    counts = np.zeros(indices.size, np.int64)
+    for index, entry in enumerate(indices.tolist()):
         start, size = int(values.starts[entry]), int(values.sizes[entry])
         try:
             rows = list_rows(data, start, start + size, appended=bool(entries.appends[entry]))

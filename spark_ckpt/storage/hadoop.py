@@ -198,11 +198,11 @@ class HadoopFileSystem(AbstractFileSystem):  # type: ignore[misc]
         parts: list[bytes | memoryview] = []
         at = start or 0
         while end is None or at < end:
-            wanted = FRAME_BYTES if end is None else min(FRAME_BYTES, end - at)
-            _fields, part = self._calls.ask("read", path, offset=at, length=wanted)
+            length = FRAME_BYTES if end is None else min(FRAME_BYTES, end - at)
+            _fields, part = self._calls.ask("read", path, offset=at, length=length)
             parts.append(part)
             at += len(part)
-            if len(part) < wanted:
+            if len(part) < length:
                 break
         return b"".join(parts)
 

@@ -31,14 +31,14 @@ class SourceRows:
     values: pa.StructArray
     counts: NDArray[np.int64] | None = None
 
-    def where(self, kept: NDArray[np.bool_]) -> SourceRows:
-        """The rows, or elements of lists, that `kept` marks. A list may become empty."""
-        if kept.all():
+    def where(self, mask: NDArray[np.bool_]) -> SourceRows:
+        """The rows, or elements of lists, that `mask` marks. A list may become empty."""
+        if mask.all():
             return self
-        which = pa.array(np.flatnonzero(kept))
+        which = pa.array(np.flatnonzero(mask))
         if self.counts is None:
             return SourceRows(self.keys.take(which), self.values.take(which))
-        counts = np.bincount(self._owners(self.counts)[kept], minlength=len(self.keys)).astype(np.int64)
+        counts = np.bincount(self._owners(self.counts)[mask], minlength=len(self.keys)).astype(np.int64)
         return SourceRows(self.keys, self.values.take(which), counts)
 
     def key_of(self, row: int) -> object:

@@ -73,7 +73,7 @@ def fit_rows(
         target: type of the rows.
         state: the state, for errors.
         column: the column, for errors.
-        order: Flink's fields in the order of the query's, where their order differs or some are to be left behind.
+        order: Flink's fields in the order of the query's, where their order differs or some are ignored.
         required: fields of the query that cannot be null.
 
     Raises:

@@ -53,7 +53,7 @@ def import_flink_savepoint(
         id: the checkpoint of Flink; by default the newest.
         states: state variable of each state whose name differs, both with their operator where that is needed to tell
             them apart: `{"my-uid/counts": "0/n"}`.
-        ignore: states to leave behind.
+        ignore: states that are not imported.
         key_order: for a state, fields of Flink's keys in the order of the query's.
         value_order: for a state, fields of Flink's values in the order of the query's.
         keep_offsets: True to let the query continue where it stands, not at the positions of Flink's Kafka sources.

@@ -78,7 +78,7 @@ def map_states(
         catalog: state of Flink.
         targets: targets of the query.
         chosen: states and their variables, each with or without its operator (`my-uid/counts`, `0/counts`).
-        ignored: states to leave behind, named likewise.
+        ignored: states that are not imported, named likewise.
 
     Raises:
         FlinkStateNotMappedError: a name of `chosen` or `ignored` is unknown or ambiguous, the state and its variable
@@ -86,30 +86,32 @@ def map_states(
         FlinkImportRefusedError: two states have the same target.
     """
     states = catalog.states()
-    left = {_state(catalog, states, name) for name in ignored}
+    ignored_states = {_state(catalog, states, name) for name in ignored}
     explicit = {_state(catalog, states, name): _target(targets, name, variable) for name, variable in chosen.items()}
     pairs, without = [], []
     for state in states:
-        if state in left:
+        if state in ignored_states:
             continue
         if state in explicit:
             pairs.append(_checked(catalog, state, explicit[state]))
             continue
-        fitting = list(_fitting(state, targets))
-        if len(fitting) == 1:
-            pairs.append(_checked(catalog, state, fitting[0]))
+        matches = list(_matches(state, targets))
+        if len(matches) == 1:
+            pairs.append(_checked(catalog, state, matches[0]))
             continue
-        reason = "several state variables could take it" if fitting else "no state variable of its name and kind"
-        available = [target.title for target in fitting or _of_kind(state, targets)]
+        reason = "several state variables could take it" if matches else "no state variable of its name and kind"
+        available = [target.title for target in matches or _of_kind(state, targets)]
         without.append((state, FlinkStateNotMappedError(title_of(catalog, state), reason, available)))
     _check_distinct(catalog, pairs)
-    taken = {pair.target.title for pair in pairs}
-    empty = tuple(target for target in targets if target.title not in taken)
-    return StateMapping(tuple(pairs), tuple(state for state in states if state in left), tuple(without), empty)
+    titles = {pair.target.title for pair in pairs}
+    empty = tuple(target for target in targets if target.title not in titles)
+    return StateMapping(
+        tuple(pairs), tuple(state for state in states if state in ignored_states), tuple(without), empty
+    )
 
 
-def _fitting(state: FlinkState, targets: Sequence[Target]) -> Iterator[Target]:
-    """Targets that a state goes to without being told."""
+def _matches(state: FlinkState, targets: Sequence[Target]) -> Iterator[Target]:
+    """Targets that a state goes to by its name or kind alone."""
     for target in _targets_of_kind(state, targets):
         if target.kind.is_timers:
             yield target
@@ -131,8 +133,8 @@ def _of_kind(state: FlinkState, targets: Sequence[Target]) -> Sequence[Target]:
 
 
 def _checked(catalog: FlinkCatalog, state: FlinkState, target: Target) -> Pair:
-    fitting = [each.title for each in _of_kind(state, [target])]
-    if not fitting:
+    matches = [each.title for each in _of_kind(state, [target])]
+    if not matches:
         reason = f"a state of kind {state.kind} cannot become {target.title}, of kind {target.kind.value}"
         raise FlinkStateNotMappedError(title_of(catalog, state), reason, [])
     if target.problem is not None:
@@ -148,29 +150,29 @@ def _checked(catalog: FlinkCatalog, state: FlinkState, target: Target) -> Pair:
 
 
 def _state(catalog: FlinkCatalog, states: Sequence[FlinkState], name: str) -> FlinkState:
-    found = [
+    matches = [
         state
         for state in states
         if name in (state.name, *(f"{operator}/{state.name}" for operator in _operator_names(catalog, state)))
     ]
-    if len(found) == 1:
-        return found[0]
-    reason = "several operators have a state of this name: name the operator" if found else "there is no such state"
+    if len(matches) == 1:
+        return matches[0]
+    reason = "several operators have a state of this name: name the operator" if matches else "there is no such state"
     raise FlinkStateNotMappedError(name, reason, [title_of(catalog, state) for state in states])
 
 
 def _target(targets: Sequence[Target], state: str, name: str) -> Target:
-    found = [target for target in targets if name in (target.name, target.title, target.family.name)]
-    if len(found) == 1:
-        return found[0]
-    reason = f"several operators have '{name}': name the operator" if found else f"the query has no '{name}'"
+    matches = [target for target in targets if name in (target.name, target.title, target.family.name)]
+    if len(matches) == 1:
+        return matches[0]
+    reason = f"several operators have '{name}': name the operator" if matches else f"the query has no '{name}'"
     raise FlinkStateNotMappedError(state, reason, [target.title for target in targets])
 
 
 def _check_distinct(catalog: FlinkCatalog, pairs: Sequence[Pair]) -> None:
-    taken: dict[str, Pair] = {}
+    by_title: dict[str, Pair] = {}
     for pair in pairs:
-        other = taken.setdefault(pair.target.title, pair)
+        other = by_title.setdefault(pair.target.title, pair)
         if other is not pair:
             names = " and ".join(title_of(catalog, each.state) for each in (other, pair))
             reason = f"{names} would both become {pair.target.title}: choose another variable with --state, or leave "

@@ -56,8 +56,8 @@ class RowSpill:
         self._factors = tuple(key_group_factors)
         self._numbers = {name: number for number, name in enumerate(families)}
         self._buffer_bytes = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
-        self._pending: list[pa.RecordBatch] = []
-        self._pending_bytes = 0
+        self._buffer: list[pa.RecordBatch] = []
+        self._buffered_bytes = 0
         self._edges: list[NDArray[np.int64]] = []
         descriptor, path = tempfile.mkstemp(prefix="spark-ckpt-import-")
         os.close(descriptor)
@@ -87,9 +87,9 @@ class RowSpill:
             ],
             schema=_SCHEMA,
         )
-        self._pending.append(batch)
-        self._pending_bytes += batch.nbytes
-        if self._pending_bytes >= self._buffer_bytes:
+        self._buffer.append(batch)
+        self._buffered_bytes += batch.nbytes
+        if self._buffered_bytes >= self._buffer_bytes:
             self._flush()
 
     def partitions(self) -> Iterator[pa.Table]:
@@ -112,10 +112,10 @@ class RowSpill:
             raise self._failed(e) from e
 
     def _flush(self) -> None:
-        if not self._pending:
+        if not self._buffer:
             return
-        table = pa.Table.from_batches(self._pending, _SCHEMA)
-        self._pending, self._pending_bytes = [], 0
+        table = pa.Table.from_batches(self._buffer, _SCHEMA)
+        self._buffer, self._buffered_bytes = [], 0
         partition = table.column("partition").to_numpy()
         order = np.argsort(partition, kind="stable")
         # One chunk, so that it becomes one batch.

@@ -185,9 +185,9 @@ def _recovered(content: bytes) -> tuple[Serializer, tuple[StateMetaInfoSnapshot,
         return read_serializer(data, "key_serializer"), read_i16(data, "states")
 
     search = HeaderSearch(content, "header")
-    one_by_one = search.one_by_one(key, _read_keyed_state)
-    if one_by_one is not None and len({state.name for state in one_by_one[1]}) == len(one_by_one[1]):
-        return one_by_one[0], tuple(one_by_one[1])
+    greedy = search.greedy_items(key, _read_keyed_state)
+    if greedy is not None and len({state.name for state in greedy[1]}) == len(greedy[1]):
+        return greedy[0], tuple(greedy[1])
     search = HeaderSearch(content, "header")
     for max_unknown in range(1, MAX_UNKNOWN + 1):
         for (serializer, count), position, unknown_left in search.possibilities(key, 0, max_unknown):

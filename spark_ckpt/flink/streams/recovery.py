@@ -115,7 +115,7 @@ class HeaderSearch:
         counts = [at - 2 for at in self._states if at > 1]
         self._snapshots = sorted({*snapshots, *counts, *self._bounds})
 
-    def one_by_one(
+    def greedy_items(
         self, first: Callable[[GuidedInput], tuple[_First, int]], each: Callable[[GuidedInput], _Item]
     ) -> tuple[_First, list[_Item]] | None:
         """Items that fill the header, each with the fewest unknown snapshots before the next one begins.

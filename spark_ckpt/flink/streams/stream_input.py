@@ -83,9 +83,9 @@ class StreamInput(DataInput):
         missing = self.position + length - self._start - len(self._data)
         if missing <= 0:
             return True
-        kept = self._data[min(self._mark, self.position) - self._start :]
+        tail = self._data[min(self._mark, self.position) - self._start :]
         self._start = min(self._mark, self.position)
-        read = [kept]
+        read = [tail]
         while missing > 0 and (piece := next(self._pieces, None)) is not None:
             read.append(piece)
             missing -= len(piece)

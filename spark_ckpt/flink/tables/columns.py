@@ -125,10 +125,10 @@ class StateColumns:
             raise UnsupportedFlinkStateError(self.state, f"Arrow cannot hold a {name}: {error}") from error
 
 
-_Found: TypeAlias = tuple[tuple[Column, ...], int, Callable[[Entry], list[Values]]]
+_Layout: TypeAlias = tuple[tuple[Column, ...], int, Callable[[Entry], list[Values]]]
 
 
-def _columns(header: KeyedHeader, meta: StateMetaInfoSnapshot, is_heap: bool) -> _Found:
+def _columns(header: KeyedHeader, meta: StateMetaInfoSnapshot, is_heap: bool) -> _Layout:
     if is_heap and header.is_opaque(meta):
         return (_opaque("value", header.opaque_class(meta)),), 1, _content(Part.VALUE)
     if meta.kind is BackendStateType.PRIORITY_QUEUE:
@@ -161,7 +161,7 @@ def _of_value(meta: StateMetaInfoSnapshot, value: Serializer) -> tuple[list[Colu
     return [_column("value", value)], [Part.VALUE], 0
 
 
-def _of_queue(element: Serializer) -> _Found:
+def _of_queue(element: Serializer) -> _Layout:
     if element.is_opaque or not isinstance(element, TimerSerializer):
         return (_column("element", element),), 1, _content(Part.ELEMENT)
     key, namespace = element.parts
@@ -186,15 +186,15 @@ def _entry_rows(parts: Sequence[Part], columns: Sequence[Column]) -> Callable[[E
     is_list = columns[-1].name == LIST_ELEMENT
 
     def rows(entry: Entry) -> list[Values]:
-        found = entry.parts
-        value = _value(found[Part.VALUE])
+        by_part = entry.parts
+        value = _value(by_part[Part.VALUE])
         if is_list:
-            first = tuple([_value(found[part]) for part in head])
+            first = tuple([_value(by_part[part]) for part in head])
             return [(*first, element) for element in value or ()]
-        if Part.MAP_KEY in head and Part.MAP_KEY not in found:
-            first = tuple([_value(found[part]) for part in head if part is not Part.MAP_KEY])
+        if Part.MAP_KEY in head and Part.MAP_KEY not in by_part:
+            first = tuple([_value(by_part[part]) for part in head if part is not Part.MAP_KEY])
             return [(*first, key, item) for key, item in value or ()]
-        return [(*[_value(found[part]) for part in head], value)]
+        return [(*[_value(by_part[part]) for part in head], value)]
 
     return rows
 

@@ -181,7 +181,7 @@ class _Verifier:
         self._files = files
         self._metadata = metadata
         self._progress = progress
-        self._found = FlinkVerdict(path, metadata.checkpoint_id)
+        self._verdict = FlinkVerdict(path, metadata.checkpoint_id)
         self._place = ("", 0)
 
     def verdict(self) -> FlinkVerdict:
@@ -198,7 +198,7 @@ class _Verifier:
             self._subtask(operator, subtask)
             done += subtask.state_size
             self._progress(done, of)
-        return self._found
+        return self._verdict
 
     def _subtask(self, operator: m.OperatorState, subtask: m.OperatorSubtaskState) -> None:
         if (managed := subtask.managed_operator_state) is not None:
@@ -231,22 +231,22 @@ class _Verifier:
     def _read(self, handle: _Sized, read: Callable[[], object]) -> None:
         with self._collecting():
             read()
-            self._found.handles += 1
-            self._found.size += handle.state_size
+            self._verdict.handles += 1
+            self._verdict.size += handle.state_size
 
     @contextmanager
     def _collecting(self) -> Iterator[None]:
         try:
             yield
         except _UNREAD as e:
-            self._found.unread.append(self._damage(e))
+            self._verdict.unread.append(self._damage(e))
         except _DAMAGES as e:
-            self._found.damages.append(self._damage(e))
+            self._verdict.damages.append(self._damage(e))
 
     def _damage(self, error: SparkCkptError) -> FlinkDamage:
         if isinstance(error, FormatError):
             return FlinkDamage(error.path, error.reason, error.offset, *self._place)
-        return FlinkDamage(getattr(error, "path", self._found.path), str(error), None, *self._place)
+        return FlinkDamage(getattr(error, "path", self._verdict.path), str(error), None, *self._place)
 
     def _key_groups(
         self, operator: m.OperatorState, handle: m.KeyGroupsStateHandle | m.KeyGroupsSavepointStateHandle
@@ -269,19 +269,19 @@ class _Verifier:
 
     def _count(self, entries: Iterable[object]) -> None:
         for _ in entries:
-            self._found.rows += 1
+            self._verdict.rows += 1
 
     def _name_states(self, header: KeyedHeader, path: str) -> None:
         for state in header.states:
             if header.is_opaque(state):
                 reason = f"state {state.name!r} has parts of the unknown class {header.opaque_class(state)}"
-                self._found.unread.append(FlinkDamage(path, reason, None, *self._place))
+                self._verdict.unread.append(FlinkDamage(path, reason, None, *self._place))
         if not header.is_complete:
             self._name(header.unknown)
 
     def _name(self, unknown: UnknownSerializerError | None) -> None:
         if unknown is not None:
-            self._found.unread.append(self._damage(unknown))
+            self._verdict.unread.append(self._damage(unknown))
 
     def _operator_state(self, handle: m.OperatorStateHandle) -> None:
         with self._files.open(handle.delegate_state_handle) as stream:

@@ -167,6 +167,6 @@ def _text(column: pa.Array, nulls: Mask) -> _Slots:
     if not far.any():
         return _Slots(words)
     whole = of_buffers(offsets, content)
-    kept = whole if far.all() else pc.if_else(pa.array(far), whole, NOTHING)
+    variable = whole if far.all() else pc.if_else(pa.array(far), whole, NOTHING)
     paddings = _PADDINGS.take(pa.array(np.where(far, -lengths % _WORD, 0)))
-    return _Slots(words, pc.binary_join_element_wise(kept, paddings, NOTHING), far)
+    return _Slots(words, pc.binary_join_element_wise(variable, paddings, NOTHING), far)

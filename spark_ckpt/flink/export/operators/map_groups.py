@@ -67,10 +67,10 @@ def _group_state(stored: Struct) -> tuple[Struct, Callable[[pa.StructArray], pa.
     return kind, lambda values: first_columns(values, kind)
 
 
-def _where(read: Read, kept: Callable[[SourceRows], pa.Array]) -> Read:
+def _where(read: Read, condition: Callable[[SourceRows], pa.Array]) -> Read:
     def reads() -> Iterator[SourceRows]:
         for rows in read():
-            mask: np.ndarray = pc.fill_null(kept(rows), False).to_numpy(zero_copy_only=False)
+            mask: np.ndarray = pc.fill_null(condition(rows), False).to_numpy(zero_copy_only=False)
             yield rows.where(mask)
 
     return reads
