@@ -78,7 +78,7 @@ def import_state(
     clock: Clock | None = None,
     progress: Progress = lambda done, of: None,
 ) -> Import:
-    """Takes over the state of a stopped query. The query then continues with spark-ckpt from the same batch.
+    """Imports the state of a stopped query. The query then continues with spark-ckpt from the same batch.
 
     In place, everything is written below `ckpt/`; then one step switches the query: the replacement of the newest entry
     of the offset log, from which a start takes the provider. Until then the query is the earlier provider's,

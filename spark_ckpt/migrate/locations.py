@@ -31,7 +31,7 @@ def import_location(
     dry_run: bool = False,
     progress: Progress = lambda done, of: None,
 ) -> Import:
-    """Takes over the state of a stopped query from a provider of Spark.
+    """Imports the state of a stopped query from a provider of Spark.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ def _orders(context: click.Context, parameter: click.Parameter, values: Sequence
     "Repeatable.",
 )
 @click.option(
-    "--ignore", multiple=True, metavar="STATE", help="State of Flink, as NAME or OPERATOR/NAME, to leave behind."
+    "--ignore", multiple=True, metavar="STATE", help="State of Flink, as NAME or OPERATOR/NAME, that is not imported."
 )
 @click.option(
     "--key-order",
@@ -143,7 +143,7 @@ def import_flink_state(
     settings: dict[str, str],
     dry_run: bool,
 ) -> None:
-    """Take over keyed state of a Flink job, without Spark and Flink.
+    """Import keyed state of a Flink job, without Spark and Flink.
 
     SAVEPOINT is a savepoint, checkpoint or job directory of Flink; LOCATION the checkpointLocation of the query that
     continues. Start that query once without input, such as at Kafka's latest offsets, let it commit one batch, and

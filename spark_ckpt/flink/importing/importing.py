@@ -83,7 +83,7 @@ def import_flink_savepoint(
     flink = find_flink_state(source, id, moved=moved, allow_outside=allow_outside)
     if flink is None:
         CheckpointLocation.open(source).of_query()
-        raise FlinkImportRefusedError(source, "it belongs to a query of Spark. Take over its state: spark-ckpt import")
+        raise FlinkImportRefusedError(source, "it belongs to a query of Spark. Import its state: spark-ckpt import")
     flink.require_whole()
     storage = CheckpointLocation.open(target).of_query()
     store, owner = open_store(storage, settings or {}, "import-flink", clock)

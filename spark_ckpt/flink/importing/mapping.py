@@ -175,5 +175,5 @@ def _check_distinct(catalog: FlinkCatalog, pairs: Sequence[Pair]) -> None:
         other = by_title.setdefault(pair.target.title, pair)
         if other is not pair:
             names = " and ".join(title_of(catalog, each.state) for each in (other, pair))
-            reason = f"{names} would both become {pair.target.title}: choose another variable with --state, or leave "
-            raise FlinkImportRefusedError(catalog.location, f"{reason}one behind with --ignore")
+            reason = f"{names} would both become {pair.target.title}: choose another variable with --state, or "
+            raise FlinkImportRefusedError(catalog.location, f"{reason}ignore one of them with --ignore")
