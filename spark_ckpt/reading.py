@@ -57,14 +57,14 @@ def read_state(
         UnsupportedFlinkStateError: the state of Flink cannot be read as rows.
         SparkCkptError: no such checkpoint, or it cannot be read.
     """
-    place = os.fspath(location)
-    flink = find_flink_state(place, id, moved=moved, allow_outside=allow_outside)
+    path = os.fspath(location)
+    flink = find_flink_state(path, id, moved=moved, allow_outside=allow_outside)
     if flink is not None:
         if store is not None or side is not None:
             reason = "the state of a Flink job has neither stores nor sides: choose an operator and a state variable"
-            raise StateNotFoundError(place, reason, [state.name for state in flink.states()])
+            raise StateNotFoundError(path, reason, [state.name for state in flink.states()])
         state = flink.choose(operator, variable)
         return FlinkScan(flink, state, None if where is None else parse_filter(where, state.columns.schema), limit)
-    catalog = open_state(place, id)
+    catalog = open_state(path, id)
     view = choose_view(catalog, operator, store, variable, side)
     return StateScan(catalog, view, None if where is None else parse_filter(where, view.schema), limit)

@@ -127,14 +127,14 @@ class RecordFiles:
 
 
 def read_settled(
-    list_ids: Callable[[], list[int]], read: Callable[[Collection[int]], Mapping[int, _T | None]], place: str
+    list_ids: Callable[[], list[int]], read: Callable[[Collection[int]], Mapping[int, _T | None]], log: str
 ) -> dict[int, _T]:
     """Reads a log until two listings agree, since records appear and disappear during the read.
 
     Args:
         list_ids: lists the existing ids, ascending.
         read: reads the records with these ids; None for a deleted one.
-        place: name of the log, for the error message.
+        log: name of the log, for the error message.
 
     Raises:
         StorageError: no two listings agreed.
@@ -148,4 +148,4 @@ def read_settled(
         whole = {i: record for i in before if (record := found[i]) is not None}
         return whole if ids == before and len(whole) == len(ids) else None
 
-    return until_stable(read_once, place)
+    return until_stable(read_once, log)

@@ -28,7 +28,7 @@ _PACKAGES = {
 """Package by scheme. fsspec knows a scheme such as `abfss` only with its package installed."""
 
 
-def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
+def file_system_of(url: str) -> tuple[fsspec.AbstractFileSystem, str]:
     """The file system of a path or URL, and the path on it, for operations that `storage_at` lacks.
 
     s3fs tries each request to S3 5 times: without an answer a request takes a minute.
@@ -39,22 +39,22 @@ def file_system_of(place: str) -> tuple[fsspec.AbstractFileSystem, str]:
         FileSystemPackageError: the scheme needs a package that is not installed.
         StorageError: fsspec does not support the URL.
     """
-    remember_url(place)
-    protocol, _ = fsspec.core.split_protocol(place)
+    remember_url(url)
+    protocol, _ = fsspec.core.split_protocol(url)
     is_on_s3 = protocol in S3_PROTOCOLS
-    with reading(place):
+    with reading(url):
         try:
-            file_system, path = file_system_of_url(place, **(_s3_options() if is_on_s3 else {}))
+            file_system, path = file_system_of_url(url, **(_s3_options() if is_on_s3 else {}))
         except ImportError:
             if is_on_s3:
-                raise S3fsNotFoundError(place) from None
-            _refuse_without_package(place, protocol)
+                raise S3fsNotFoundError(url) from None
+            _refuse_without_package(url, protocol)
             raise
         except (OSError, ValueError) as e:
             if "Protocol not known" in str(e):
-                _refuse_without_package(place, protocol)
+                _refuse_without_package(url, protocol)
             if protocol in _HADOOP_PROTOCOLS:
-                raise HadoopNotFoundError(place, str(e).partition("\n")[0]) from e
+                raise HadoopNotFoundError(url, str(e).partition("\n")[0]) from e
             raise
     return file_system, path
 
@@ -100,7 +100,7 @@ def are_one_directory(first: str, second: str) -> bool:
 
 
 @contextmanager
-def reading(place: str) -> Iterator[None]:
+def reading(path: str) -> Iterator[None]:
     """Converts exceptions of a file system to our errors. Each fsspec file system has its own exceptions.
 
     Raises:
@@ -112,14 +112,14 @@ def reading(place: str) -> Iterator[None]:
     except SparkCkptError:
         raise
     except FileNotFoundError as e:
-        raise LocationNotFoundError(place) from e
+        raise LocationNotFoundError(path) from e
     except Exception as e:
-        raise StorageError(place, "read", e) from e
+        raise StorageError(path, "read", e) from e
 
 
-def _refuse_without_package(place: str, protocol: str | None) -> None:
+def _refuse_without_package(path: str, protocol: str | None) -> None:
     if protocol in _PACKAGES:
-        raise FileSystemPackageError(place, protocol, _PACKAGES[protocol]) from None
+        raise FileSystemPackageError(path, protocol, _PACKAGES[protocol]) from None
 
 
 def _is_local(file_system: fsspec.AbstractFileSystem) -> bool:

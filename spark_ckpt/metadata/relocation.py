@@ -68,11 +68,11 @@ def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> 
     left_alone: list[str] = []
 
     def moved(path: str) -> str:
-        place = AbsolutePath.of(path)
-        if place is None or not old.holds(place):
+        absolute = AbsolutePath.of(path)
+        if absolute is None or not old.holds(absolute):
             left_alone.append(path)
             return path
-        below = "/".join(place.components[len(old.components) :])
+        below = "/".join(absolute.components[len(old.components) :])
         new = f"{new_prefix.rstrip('/')}/{below}" if below else new_prefix
         rewritten.append((path, new))
         return new
@@ -80,9 +80,9 @@ def relocate(metadata: CheckpointMetadata, old_prefix: str, new_prefix: str) -> 
     result = with_parts(metadata, _on_paths(moved))
     relative = tuple(relative_paths(metadata))
     if not rewritten:
-        places = {place for path in left_alone if (place := AbsolutePath.of(path))}
-        schemes = tuple(sorted({p.scheme for p in places if old._replace(scheme=p.scheme).holds(p)}))
-        raise NothingToRelocateError(old_prefix, _directories(places), schemes, len(relative))
+        absolutes = {absolute for path in left_alone if (absolute := AbsolutePath.of(path))}
+        schemes = tuple(sorted({p.scheme for p in absolutes if old._replace(scheme=p.scheme).holds(p)}))
+        raise NothingToRelocateError(old_prefix, _directories(absolutes), schemes, len(relative))
     return Relocation(result, tuple(rewritten), tuple(left_alone), relative)
 
 
@@ -100,17 +100,17 @@ def _on_paths(change: Callable[[str], str]) -> Callable[[Any], Any]:
 
 
 def _prefix(text: str) -> AbsolutePath:
-    if (place := AbsolutePath.of(text)) is None:
+    if (absolute := AbsolutePath.of(text)) is None:
         raise PathPrefixError(text)
-    return place
+    return absolute
 
 
-def _directories(places: Iterable[AbsolutePath]) -> tuple[str, ...]:
+def _directories(absolutes: Iterable[AbsolutePath]) -> tuple[str, ...]:
     """Deepest common directory of the places on each file system."""
     deepest: dict[tuple[str, str], tuple[str, ...]] = {}
-    for place in places:
-        parent = place.components[:-1]
-        known = deepest.setdefault((place.scheme, place.authority), parent)
+    for absolute in absolutes:
+        parent = absolute.components[:-1]
+        known = deepest.setdefault((absolute.scheme, absolute.authority), parent)
         common = takewhile(lambda pair: pair[0] == pair[1], zip(known, parent, strict=False))
-        deepest[place.scheme, place.authority] = tuple(component for component, _ in common)
+        deepest[absolute.scheme, absolute.authority] = tuple(component for component, _ in common)
     return tuple(sorted(str(AbsolutePath(*system, components)) for system, components in deepest.items()))

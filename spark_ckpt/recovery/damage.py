@@ -39,8 +39,8 @@ class Damage:
         return cls(error.path if isinstance(error, StorageError) else path, str(error))
 
     def __str__(self) -> str:
-        place = self.path if self.offset is None else f"{self.path}, byte {self.offset:,}"
+        position = self.path if self.offset is None else f"{self.path}, byte {self.offset:,}"
         parts = [] if self.subtask is None else [str(self.subtask)]
         parts += [] if self.key_group is None else [f"key group {self.key_group:,}"]
         of = f" ({', '.join(parts)})" if parts else ""
-        return f"{place}: {self.reason}{of}"
+        return f"{position}: {self.reason}{of}"

@@ -114,9 +114,9 @@ def open_state(location: str, checkpoint_id: int | None = None) -> StateCatalog:
         StateSchemaError: one of Spark's schema files is missing or damaged.
         StorageError: the storage does not answer.
     """
-    place = CheckpointLocation.open(location)
-    storage, checkpoint_id = place.copy_source(checkpoint_id)
-    found = place.find(checkpoint_id)
+    checkpoint_location = CheckpointLocation.open(location)
+    storage, checkpoint_id = checkpoint_location.copy_source(checkpoint_id)
+    found = checkpoint_location.find(checkpoint_id)
     batch, table = decompose(with_location_paths(found.metadata) if is_savepoint(storage) else found.metadata)
     if found.record is not None:
         check_files(storage, found.record, table)

@@ -141,10 +141,10 @@ def _bytes(kind: pa.DataType, values: Rows, nulls: NDArray[np.bool_] | None = No
 def _big_integers(values: Rows, nulls: NDArray[np.bool_]) -> NDArray[np.uint8]:
     """Big-endian integers of 1 to 16 bytes as 16 bytes each, little-endian."""
     values.check(~nulls & ((values.sizes < 1) | (values.sizes > _DECIMAL_BYTES)), "a decimal of {size} bytes")
-    place = np.arange(_DECIMAL_BYTES)
+    index = np.arange(_DECIMAL_BYTES)
     last = (values.starts + values.sizes - 1)[:, np.newaxis]
-    there = place < values.sizes[:, np.newaxis]
-    digits = np.where(there, values.buffer.data[np.where(there, last - place, 0)], 0)
+    there = index < values.sizes[:, np.newaxis]
+    digits = np.where(there, values.buffer.data[np.where(there, last - index, 0)], 0)
     negative = values.buffer.data[np.where(nulls, 0, values.starts)] > 127
     return np.where(there, digits, np.where(negative, 0xFF, 0)[:, np.newaxis]).astype(np.uint8)
 

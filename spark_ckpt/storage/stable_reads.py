@@ -13,12 +13,12 @@ MAX_READINGS = 20
 _T = TypeVar("_T")
 
 
-def until_stable(read: Callable[[], _T | None], place: str) -> _T:
+def until_stable(read: Callable[[], _T | None], path: str) -> _T:
     """Repeats a read until nothing changes while it runs.
 
     Args:
         read: a single read; returns None if it detects a change, for example if two listings differ.
-        place: path or URL for the error.
+        path: path or URL for the error.
 
     Raises:
         StorageError: something changed during each of `MAX_READINGS` reads.
@@ -26,4 +26,4 @@ def until_stable(read: Callable[[], _T | None], place: str) -> _T:
     for _ in range(MAX_READINGS):
         if (found := read()) is not None:
             return found
-    raise StorageError(place, "read", f"it changed during each of {MAX_READINGS} reads")
+    raise StorageError(path, "read", f"it changed during each of {MAX_READINGS} reads")

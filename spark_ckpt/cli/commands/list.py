@@ -87,13 +87,15 @@ class CheckpointList(Watchable):
             yield source_table(((record.id, self.sources[record.id]) for record in self._new), self.ends)
 
 
-def list_with_sources(place: CheckpointLocation, servers: str | None = None, last: int | None = None) -> CheckpointList:
+def list_with_sources(
+    location: CheckpointLocation, servers: str | None = None, last: int | None = None
+) -> CheckpointList:
     """The completed checkpoints of a location with their sources. Reads each `_metadata`.
 
     Checkpoints that a running query subsumes meanwhile are skipped.
 
     Args:
-        place: the location.
+        location: the location.
         servers: addresses of the Kafka brokers to ask for end offsets; None for none.
         last: number of the newest checkpoints to list; None for all.
 
@@ -103,11 +105,11 @@ def list_with_sources(place: CheckpointLocation, servers: str | None = None, las
         SparkCkptError: as in `CheckpointLocation.checkpoints` and `CheckpointLocation.checkpoint_of`.
     """
     listed, sources = [], {}
-    for record in newest(place.checkpoints(), last):
+    for record in newest(location.checkpoints(), last):
         try:
-            metadata = place.checkpoint_of(record).metadata
+            metadata = location.checkpoint_of(record).metadata
         except StateFileNotFoundError:
-            if record.id in {retained.id for retained in place.checkpoints()}:
+            if record.id in {retained.id for retained in location.checkpoints()}:
                 raise
             continue
         listed.append(record)
@@ -115,7 +117,7 @@ def list_with_sources(place: CheckpointLocation, servers: str | None = None, las
     ends = None
     if servers is not None:
         ends = read_end_offsets(servers, topics_of(source for each in sources.values() for source in each))
-    return CheckpointList(place.path, listed, sources, ends)
+    return CheckpointList(location.path, listed, sources, ends)
 
 
 @click.command("list")
@@ -146,10 +148,10 @@ def list_checkpoints(
     """
 
     def read() -> CheckpointList:
-        place = CheckpointLocation.open(location)
+        checkpoint_location = CheckpointLocation.open(location)
         if sources or servers is not None:
-            return list_with_sources(place, servers, last)
-        return CheckpointList(location, newest(place.checkpoints(), last))
+            return list_with_sources(checkpoint_location, servers, last)
+        return CheckpointList(location, newest(checkpoint_location.checkpoints(), last))
 
     if watch_seconds is None:
         session.output.show(read())

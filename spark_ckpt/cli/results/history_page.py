@@ -55,15 +55,15 @@ def history_page(location: str, entries: Sequence[CheckpointStats], now_ms: int)
         entries: statistics of its checkpoints, oldest first.
         now_ms: time of the page, in milliseconds since 1970 UTC.
     """
-    place = redacted(location)
+    title = redacted(location)
     parts = [
         "<!DOCTYPE html>",
         '<html lang="en"><head><meta charset="utf-8">',
         # No script and no request, whatever a name in the page contains.
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
         '<meta name="viewport" content="width=device-width">',
-        f"<title>Checkpoints of {text(place)}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>Checkpoints of {text(place)}</h1>",
+        f"<title>Checkpoints of {text(title)}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>Checkpoints of {text(title)}</h1>",
         f"<p>{text(_summary(entries))}. Written {text(iso_time(now_ms))} by spark-ckpt {__version__}. Times: UTC.</p>",
     ]
     if entries:
@@ -72,11 +72,11 @@ def history_page(location: str, entries: Sequence[CheckpointStats], now_ms: int)
     return "\n".join([*parts, "</body></html>", ""])
 
 
-def write_page(place: str, page: str, *, force: bool) -> None:
+def write_page(target: str, page: str, *, force: bool) -> None:
     """Writes a page as a file.
 
     Args:
-        place: path or URL of the file.
+        target: path or URL of the file.
         page: the page.
         force: True to replace an existing file.
 
@@ -84,20 +84,20 @@ def write_page(place: str, page: str, *, force: bool) -> None:
         TargetExistsError: the file exists already, without `force`.
         StorageError: it cannot be written.
     """
-    directory, slash, name = place.rpartition("/")
+    directory, slash, name = target.rpartition("/")
     storage, content = storage_at(directory or slash or "."), page.encode()
     if force:
         storage.write_atomic(name, content)
         return
     if storage.exists(name):
-        raise TargetExistsError(place)
+        raise TargetExistsError(target)
     try:
         is_written = create_or_find(storage, name, content)
     except ExclusiveCreateUnsupportedError as e:
         reason = "this storage has no exclusive create. Write the file elsewhere, or pass --force"
-        raise StorageError(place, "create", reason) from e
+        raise StorageError(target, "create", reason) from e
     if not is_written:
-        raise TargetExistsError(place)
+        raise TargetExistsError(target)
 
 
 def _summary(entries: Sequence[CheckpointStats]) -> str:

@@ -141,7 +141,7 @@ class Target:
     """The destination of a new `_metadata` file. It is written in full or not at all, and never overwritten.
 
     Args:
-        place: the file, if its name begins with `_metadata`; else its directory. A local path or any URL that fsspec
+        path: the file, if its name begins with `_metadata`; else its directory. A local path or any URL that fsspec
             supports.
 
     Raises:
@@ -150,9 +150,9 @@ class Target:
         StorageError: fsspec does not support the URL.
     """
 
-    def __init__(self, place: str) -> None:
-        is_file = place.rpartition("/")[2].startswith(METADATA_FILE_NAME)
-        self.path = place if is_file else f"{place.rstrip('/')}/{METADATA_FILE_NAME}"
+    def __init__(self, path: str) -> None:
+        is_file = path.rpartition("/")[2].startswith(METADATA_FILE_NAME)
+        self.path = path if is_file else f"{path.rstrip('/')}/{METADATA_FILE_NAME}"
         """The file, as a path or URL."""
         self.directory = _directory_of(self.path)
         """The directory of the file, as a path or URL."""

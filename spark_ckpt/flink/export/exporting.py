@@ -100,8 +100,8 @@ def export_savepoint(
     """
     forms = Forms(KeyForm(key), ValueForm(value), sql_aggregate)
     into = _target(uid, operator_id, max_parallelism)
-    place = os.fspath(location)
-    storage, chosen = CheckpointLocation.open(place).copy_source(id)
+    path = os.fspath(location)
+    storage, chosen = CheckpointLocation.open(path).copy_source(id)
     if not force:
         check_no_known_driver(storage)
     record = find_record(storage, chosen)
@@ -109,7 +109,7 @@ def export_savepoint(
     if new.list(""):
         raise TargetNotEmptyError(new.location)
     uids = {ONLY: source_uids} if isinstance(source_uids, str) else source_uids
-    plan = plan_operator(open_state(place, record.id), operator, into, forms, uids)
+    plan = plan_operator(open_state(path, record.id), operator, into, forms, uids)
     return export_plan(plan, new, dry_run=dry_run, progress=progress)
 
 

@@ -35,14 +35,14 @@ class RowDigest:
     rows: int = 0
     total: int = 0
     _key: bytes | None = None
-    _place: int = 0
+    _index: int = 0
 
     def add(self, keys: Rows, values: Rows) -> None:
         """Adds rows."""
         for key, value in zip(binary_array(keys).to_pylist(), binary_array(values).to_pylist(), strict=True):
-            self._place = self._place + 1 if self.lists and key == self._key else 0
+            self._index = self._index + 1 if self.lists and key == self._key else 0
             self._key = key
-            content = b"%d %d %b%b" % (self._place, len(key), key, value)
+            content = b"%d %d %b%b" % (self._index, len(key), key, value)
             self.total += int.from_bytes(hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest(), "little")
             self.rows += 1
 

@@ -91,13 +91,15 @@ def import_flink_savepoint(
         store.recover()
         if not force:
             check_not_running(storage.location, store)
-        place = open_import_location(target, storage, store, dry_run=dry_run)
-        mapping = map_states(flink, targets_of(place.catalog), states or {}, set(ignore))
+        import_location = open_import_location(target, storage, store, dry_run=dry_run)
+        mapping = map_states(flink, targets_of(import_location.catalog), states or {}, set(ignore))
         encoders = encoders_of(flink, mapping, key_order or {}, value_order or {})
         found = kafka_offsets(flink)
         continues = found is not None and not keep_offsets
-        offsets, continues = with_offsets(place.offsets, found) if found and continues else (place.offsets, False)
-        plan = ImportPlan(source, flink, place, mapping, encoders, found, offsets, continues)
+        offsets, continues = (
+            with_offsets(import_location.offsets, found) if found and continues else (import_location.offsets, False)
+        )
+        plan = ImportPlan(source, flink, import_location, mapping, encoders, found, offsets, continues)
         return plan.result() if dry_run else ImportWriter(plan, store, owner, clock, progress).run()
     finally:
         store.shutdown(JobStatus.SUSPENDED)

@@ -26,7 +26,7 @@ class ImportPlan:
     Args:
         source: Flink's location, as given by the user.
         flink: state of Flink.
-        place: the query's location.
+        location: the query's location.
         mapping: which state goes where.
         encoders: encoder of each pair.
         kafka: positions of Flink's Kafka sources; None without any.
@@ -36,7 +36,7 @@ class ImportPlan:
 
     source: str
     flink: FlinkCatalog
-    place: ImportLocation
+    location: ImportLocation
     mapping: StateMapping
     encoders: Sequence[RowEncoder]
     kafka: KafkaOffsets | None
@@ -68,8 +68,8 @@ class ImportPlan:
         return FlinkImport(
             self.source,
             flink.metadata.checkpoint_id,
-            self.place.storage.location,
-            self.place.batch_id,
+            self.location.storage.location,
+            self.location.batch_id,
             checkpoint_id,
             new_bytes,
             states,

@@ -41,8 +41,8 @@ class ImportWriter:
         self, plan: ImportPlan, store: CompletedCheckpointStore, owner: Owner, clock: Clock, progress: Progress
     ) -> None:
         self._plan = plan
-        self._place = plan.place
-        self._storage = plan.place.storage
+        self._location = plan.location
+        self._storage = plan.location.storage
         self._store = store
         self._owner = owner
         self._clock = clock
@@ -50,7 +50,7 @@ class ImportWriter:
         self._files: list[str] = []
         self._digests: dict[str, dict[str, RowDigest]] = {}
         keys = {encoder.pair.target.store.state.key for encoder in plan.encoders}
-        self._stores = [each for each in self._place.catalog.stores if each.state.key in keys]
+        self._stores = [each for each in self._location.catalog.stores if each.state.key in keys]
         self._done = 0
         self._steps = 2 * len(plan.encoders) + sum(len(each.chains) for each in self._stores)
 
@@ -63,7 +63,7 @@ class ImportWriter:
         started_ms = self._clock.now_ms()
         try:
             self._check_unmapped()
-            table: ChainTable = {each.state.key: list(each.chains) for each in self._place.catalog.stores}
+            table: ChainTable = {each.state.key: list(each.chains) for each in self._location.catalog.stores}
             for each in self._stores:
                 table[each.state.key] = self._write(each)
             self._check(table)
@@ -89,12 +89,12 @@ class ImportWriter:
     def _write(self, store: Store) -> list[Chain]:
         encoders = [each for each in self._plan.encoders if each.pair.target.store.state.key == store.state.key]
         families = families_of([encoder.pair.target for encoder in encoders])
-        factors = self._place.catalog.batch.key_group_factors
+        factors = self._location.catalog.batch.key_group_factors
         with RowSpill(len(store.chains), factors, list(families)) as spill:
             for encoder in encoders:
                 self._read(encoder, spill)
                 self._step()
-            return write_bases(self._storage, spill, families, self._place.version, self._files.append, self._step)
+            return write_bases(self._storage, spill, families, self._location.version, self._files.append, self._step)
 
     def _read(self, encoder: RowEncoder, spill: RowSpill) -> None:
         target = encoder.pair.target
@@ -107,7 +107,7 @@ class ImportWriter:
         self._digests[target.title] = digests
 
     def _check(self, table: ChainTable) -> None:
-        written = self._with(self._place.catalog, table)
+        written = self._with(self._location.catalog, table)
         for encoder in self._plan.encoders:
             check_rows(written, encoder.pair.target, self._digests[encoder.pair.target.title])
             self._step()
@@ -123,33 +123,33 @@ class ImportWriter:
 
     def _publish(self, table: ChainTable, sizes: int, started_ms: int) -> CheckpointRecord:
         """Publishes the checkpoint and ends its batch. From the marker on, no query starts before the end of this."""
-        place, log = self._place, SparkLog(self._storage)
+        location, log = self._location, SparkLog(self._storage)
         self._store.claim()
-        if self._store.latest_of_version(place.version - 1) != place.record:
+        if self._store.latest_of_version(location.version - 1) != location.record:
             raise FlinkImportRefusedError(self._storage.location, "the query was started meanwhile. Stop it first")
-        place.mark()
+        location.mark()
         try:
-            log.add_offsets(place.batch_id, self._plan.offsets)
+            log.add_offsets(location.batch_id, self._plan.offsets)
         except SparkLogEntryExistsError:
-            place.unmark()
+            location.unmark()
             raise
         inline = inline_state_in_file(table)
-        described = with_chains(place.catalog.batch, table)
-        batch = replace(described, batch_id=place.batch_id, version=place.version, run_id=self._owner.run_id)
+        described = with_chains(location.catalog.batch, table)
+        batch = replace(described, batch_id=location.batch_id, version=location.version, run_id=self._owner.run_id)
         now_ms = self._clock.now_ms()
         new = checkpoint_of_operation(batch, table, self._plan.offsets, (), inline, started_ms, now_ms)
         new.new_state_bytes += sizes
         new.task_bytes += sizes
         record = Publisher(self._storage, self._store, self._owner).publish(new, now_ms)
-        commit = place.commit.with_state_ids(state_ids(batch)) if place.commit.state_ids else place.commit
+        commit = location.commit.with_state_ids(state_ids(batch)) if location.commit.state_ids else location.commit
         try:
             # Is the entry still ours? Without our log writer, Spark's does not create exclusively on an object store.
-            log.add_offsets(place.batch_id, self._plan.offsets)
-            log.add_commit(place.batch_id, commit)
+            log.add_offsets(location.batch_id, self._plan.offsets)
+            log.add_commit(location.batch_id, commit)
         except SparkLogEntryExistsError:
             self._store.subsume(record)
             raise
-        place.unmark()
+        location.unmark()
         return record
 
     def _step(self) -> None:

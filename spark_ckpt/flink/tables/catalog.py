@@ -43,7 +43,7 @@ class FlinkState:
     columns: StateColumns
 
 
-class _Place(NamedTuple):
+class _SubtaskHandle(NamedTuple):
     """A handle with readable rows."""
 
     operator: m.OperatorState
@@ -91,7 +91,9 @@ class FlinkCatalog:
         Raises:
             UnsupportedFlinkStateError, StateStreamFormatError, RocksDbFormatError, StorageError: as in `states`.
         """
-        found = [reason for reason in map(self._unlisted, self._places(operator.operator_id)) if reason is not None]
+        found = [
+            reason for reason in map(self._unlisted, self._subtask_handles(operator.operator_id)) if reason is not None
+        ]
         subtasks = operator.subtask_states.values()
         if any(subtask.raw_keyed_state is not None for subtask in subtasks):
             found.append(_RAW)
@@ -99,9 +101,9 @@ class FlinkCatalog:
             found.append("changes in a changelog, since the state here was written")
         return tuple(dict.fromkeys(found))
 
-    def _unlisted(self, place: _Place) -> str | None:
+    def _unlisted(self, entry: _SubtaskHandle) -> str | None:
         """The states of a handle without a name, and why they have none; None if all have one."""
-        header, _ = self._header(place)
+        header, _ = self._header(entry)
         if header.is_complete or header.unknown is None:
             return None
         missing = "states" if header.count is None else f"{header.count - len(header.states)} of {header.count} states"
@@ -115,10 +117,10 @@ class FlinkCatalog:
             StateStreamFormatError, RocksDbFormatError, StorageError: a file is damaged, or cannot be read.
         """
         found: dict[tuple[bytes, str], FlinkState] = {}
-        for place in self._places(operator_id):
-            header, is_heap = self._header(place)
+        for entry in self._subtask_handles(operator_id):
+            header, is_heap = self._header(entry)
             for state_id, meta in enumerate(header.states):
-                key = (place.operator.operator_id, meta.name)
+                key = (entry.operator.operator_id, meta.name)
                 if key not in found:
                     kind = meta.keyed_state_type or meta.kind.name
                     found[key] = FlinkState(*key, kind, StateColumns.of(header, state_id, is_heap=is_heap))
@@ -144,12 +146,12 @@ class FlinkCatalog:
             return matching[0]
         if hidden is not None and len(matching) < 2:
             # A state without a name may be the one that is meant.
-            place, reason = hidden
+            entry, reason = hidden
             if matching:
                 what = "choose an operator and a state"
             else:
                 what = "no other states" if name is None else f"no state {name!r} among the others"
-            raise UnsupportedFlinkStateError(_operator_title(place.operator), f"{reason}; {what}")
+            raise UnsupportedFlinkStateError(_operator_title(entry.operator), f"{reason}; {what}")
         if name is None:
             reason = "choose a state" if matching else "no keyed state"
         elif matching:
@@ -165,16 +167,16 @@ class FlinkCatalog:
             UnsupportedFlinkStateError: a subtask has other serializers than the first one.
             UnsupportedFlinkStateError, StateStreamFormatError, RocksDbFormatError, StorageError: as in `states`.
         """
-        for place in self._places(state.operator_id):
-            header, is_heap = self._header(place)
+        for entry in self._subtask_handles(state.operator_id):
+            header, is_heap = self._header(entry)
             names = [meta.name for meta in header.states]
             if state.name not in names:
                 continue
             state_id = names.index(state.name)
             if StateColumns.of(header, state_id, is_heap=is_heap).schema != state.columns.schema:
-                raise UnsupportedFlinkStateError(state.name, f"subtask {place.subtask} has it with other types")
-            with self._source(place) as source:
-                yield place.subtask, state_id, source
+                raise UnsupportedFlinkStateError(state.name, f"subtask {entry.subtask} has it with other types")
+            with self._source(entry) as source:
+                yield entry.subtask, state_id, source
 
     def max_parallelism(self, state: FlinkState) -> int:
         """Number of key groups of the operator of a state."""
@@ -214,21 +216,21 @@ class FlinkCatalog:
     def _title(self, state: FlinkState) -> str:
         return next(_operator_title(each) for each in self.operators if each.operator_id == state.operator_id)
 
-    def _hidden(self, operator_id: bytes | None) -> tuple[_Place, str] | None:
+    def _hidden(self, operator_id: bytes | None) -> tuple[_SubtaskHandle, str] | None:
         """The first handle with states without names, and their description."""
-        for place in self._places(operator_id):
-            if (reason := self._unlisted(place)) is not None:
-                return place, reason
+        for entry in self._subtask_handles(operator_id):
+            if (reason := self._unlisted(entry)) is not None:
+                return entry, reason
         return None
 
-    def _places(self, operator_id: bytes | None) -> Iterator[_Place]:
+    def _subtask_handles(self, operator_id: bytes | None) -> Iterator[_SubtaskHandle]:
         for operator in self.operators:
             if operator_id not in (None, operator.operator_id):
                 continue
             for index, subtask in sorted(operator.subtask_states.items()):
                 handles = sorted(self._parts(operator, subtask.managed_keyed_state), key=_first_key_group)
                 for number, handle in enumerate(handles):
-                    yield _Place(operator, index, number, handle)
+                    yield _SubtaskHandle(operator, index, number, handle)
 
     def _parts(self, operator: m.OperatorState, handle: m.KeyedStateHandle | None) -> Iterator[KeyedHandle]:
         name = operator.operator_id.hex()
@@ -256,21 +258,21 @@ class FlinkCatalog:
             reason = f"a {type(handle).__name__}, whose files cannot be read as rows; take a canonical savepoint"
             raise UnsupportedFlinkStateError(name, reason)
 
-    def _header(self, place: _Place) -> tuple[KeyedHeader, bool]:
+    def _header(self, entry: _SubtaskHandle) -> tuple[KeyedHeader, bool]:
         """Header of a handle, and whether it is that of a heap snapshot."""
-        if (known := self._headers.get(place.key)) is None:
-            source = open_source(place.handle, self.files, place.operator.max_parallelism)
-            self._headers[place.key] = known = (source.header, source.is_heap)
-            self._open[place.key] = source
+        if (known := self._headers.get(entry.key)) is None:
+            source = open_source(entry.handle, self.files, entry.operator.max_parallelism)
+            self._headers[entry.key] = known = (source.header, source.is_heap)
+            self._open[entry.key] = source
             if len(self._open) > _MAX_OPEN:
                 self._open.popitem(last=True)[1].close()
         return known
 
     @contextmanager
-    def _source(self, place: _Place) -> Iterator[KeyedSource]:
-        source = self._open.pop(place.key, None)
+    def _source(self, entry: _SubtaskHandle) -> Iterator[KeyedSource]:
+        source = self._open.pop(entry.key, None)
         if source is None:
-            source = open_source(place.handle, self.files, place.operator.max_parallelism)
+            source = open_source(entry.handle, self.files, entry.operator.max_parallelism)
         try:
             yield source
         finally:

@@ -61,9 +61,9 @@ class FlinkDamage:
     subtask: int | None = None
 
     def __str__(self) -> str:
-        place = self.path if self.offset is None else f"{self.path}, byte {self.offset:,}"
+        position = self.path if self.offset is None else f"{self.path}, byte {self.offset:,}"
         of = "" if self.operator_id is None else f" (operator {self.operator_id}, subtask {self.subtask})"
-        return f"{place}: {self.reason}{of}"
+        return f"{position}: {self.reason}{of}"
 
 
 @dataclass(slots=True)
@@ -144,14 +144,14 @@ def verify_flink(
         StateFileOutsideError: a file is outside the checkpoint's storage.
         StorageError: the storage does not answer.
     """
-    place = CheckpointLocation.open(location)
+    checkpoint_location = CheckpointLocation.open(location)
     ids: list[int | None] = [checkpoint_id]
-    if checkpoint_id is None and (found := place.ids_of_flink()):
+    if checkpoint_id is None and (found := checkpoint_location.ids_of_flink()):
         ids = list(reversed(found))
     verdicts: list[FlinkVerdict] = []
     for each in ids:
         try:
-            checkpoint = place.find_of_flink(each)
+            checkpoint = checkpoint_location.find_of_flink(each)
         except m.UnsupportedMetadataVersionError:
             raise
         except m.MetadataFormatError as e:
@@ -182,7 +182,7 @@ class _Verifier:
         self._metadata = metadata
         self._progress = progress
         self._verdict = FlinkVerdict(path, metadata.checkpoint_id)
-        self._place = ("", 0)
+        self._owner = ("", 0)
 
     def verdict(self) -> FlinkVerdict:
         """The verdict, after all handles are read."""
@@ -194,7 +194,7 @@ class _Verifier:
         of = sum(subtask.state_size for _, _, subtask in subtasks)
         done = 0
         for operator, index, subtask in subtasks:
-            self._place = (operator.operator_id.hex(), index)
+            self._owner = (operator.operator_id.hex(), index)
             self._subtask(operator, subtask)
             done += subtask.state_size
             self._progress(done, of)
@@ -245,8 +245,8 @@ class _Verifier:
 
     def _damage(self, error: SparkCkptError) -> FlinkDamage:
         if isinstance(error, FormatError):
-            return FlinkDamage(error.path, error.reason, error.offset, *self._place)
-        return FlinkDamage(getattr(error, "path", self._verdict.path), str(error), None, *self._place)
+            return FlinkDamage(error.path, error.reason, error.offset, *self._owner)
+        return FlinkDamage(getattr(error, "path", self._verdict.path), str(error), None, *self._owner)
 
     def _key_groups(
         self, operator: m.OperatorState, handle: m.KeyGroupsStateHandle | m.KeyGroupsSavepointStateHandle
@@ -275,7 +275,7 @@ class _Verifier:
         for state in header.states:
             if header.is_opaque(state):
                 reason = f"state {state.name!r} has parts of the unknown class {header.opaque_class(state)}"
-                self._verdict.unread.append(FlinkDamage(path, reason, None, *self._place))
+                self._verdict.unread.append(FlinkDamage(path, reason, None, *self._owner))
         if not header.is_complete:
             self._name(header.unknown)
 

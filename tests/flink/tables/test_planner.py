@@ -107,5 +107,5 @@ def all_headers() -> list[KeyedHeader]:
     found = []
     for savepoint in savepoints():
         states = catalog(savepoint)
-        found += [states._header(place)[0] for place in states._places(None)]
+        found += [states._header(place)[0] for place in states._subtask_handles(None)]
     return found
