@@ -20,13 +20,13 @@ def submitted(arguments: str) -> dict[str, list[str]]:
         words = shlex.split(arguments)
     except ValueError as e:
         raise SessionConfigError(f"PYSPARK_SUBMIT_ARGS cannot be split into words: {e}") from e
-    found: dict[str, list[str]] = {}
+    result: dict[str, list[str]] = {}
     for option, value in _options(words):
         if option == "--jars":
-            found["--jars"] = _entries(value)
+            result["--jars"] = _entries(value)
         elif option in ("--conf", "-c") and value.startswith(_JARS_SETTING):
-            found["--conf spark.jars"] = _entries(value[len(_JARS_SETTING) :])
-    return found
+            result["--conf spark.jars"] = _entries(value[len(_JARS_SETTING) :])
+    return result
 
 
 def _options(words: list[str]) -> list[tuple[str, str]]:

@@ -206,16 +206,16 @@ def _check_owns(parallelism: int, max_parallelism: int) -> None:
 
 
 def _prime_factors(number: int) -> list[int]:
-    found = []
+    result = []
     divisor = 2
     while divisor * divisor <= number:
         while number % divisor == 0:
-            found.append(divisor)
+            result.append(divisor)
             number //= divisor
         divisor += 1
     if number > 1:
-        found.append(number)
-    return found
+        result.append(number)
+    return result
 
 
 @lru_cache(maxsize=64)

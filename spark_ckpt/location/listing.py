@@ -134,26 +134,26 @@ def list_completed(storage: Storage) -> Scan:
         DamagedRecordError: a record is damaged.
         StorageError: the storage does not answer.
     """
-    found = _read_log(storage)
-    if found.records or found.damaged or (batch_id := batch_without_checkpoint(storage)) is None:
-        return found
+    result = _read_log(storage)
+    if result.records or result.damaged or (batch_id := batch_without_checkpoint(storage)) is None:
+        return result
     # A running query completes the checkpoint of a batch before it writes the entries that Spark's logs have now.
-    found = _read_log(storage)
-    if not found.records:
+    result = _read_log(storage)
+    if not result.records:
         raise CheckpointsMissingError(storage.describe(CKPT), batch_id)
-    return found
+    return result
 
 
 def _read_log(storage: Storage) -> Scan:
     files = RecordFiles(storage)
     records = files.read_all()
     if not records:
-        found = scan(storage)
-        if found.log is None:
-            return found
+        result = scan(storage)
+        if result.log is None:
+            return result
         # A query that has just begun claims before it writes its first `_metadata`.
         if not (records := files.read_all()):
-            raise LogMissingError(storage.describe(files.directory), found.log)
+            raise LogMissingError(storage.describe(files.directory), result.log)
     checkpoints = tuple(record for record in records.values() if isinstance(record, CheckpointRecord))
     return Scan(checkpoints, next_id=1 + max(records))
 

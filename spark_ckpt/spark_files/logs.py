@@ -185,11 +185,11 @@ class SparkLog:
             StateFileNotFoundError, StorageError: as in `offsets`.
         """
         names = self._versioned_until(operator_id, batch_id)
-        found = {}
+        result = {}
         for name in names:
             with suppress(SparkLogFormatError):
-                found[name] = OperatorMetadata.decode(self._storage.read(name), self._storage.describe(name))
-        return found
+                result[name] = OperatorMetadata.decode(self._storage.read(name), self._storage.describe(name))
+        return result
 
     def later_metadata(self, operator_id: int, batch_id: int) -> list[str]:
         """Version 2 metadata files of an operator after a batch, relative to the checkpoint location; ascending.

@@ -188,15 +188,15 @@ class _Parser:
         return token
 
     def _take_word(self, word: str) -> bool:
-        found = self._peek().word == word
-        self._next += found
-        return found
+        result = self._peek().word == word
+        self._next += result
+        return result
 
     def _take_sign(self, sign: str) -> bool:
         token = self._peek()
-        found = (token.kind, token.text) == ("sign", sign)
-        self._next += found
-        return found
+        result = (token.kind, token.text) == ("sign", sign)
+        self._next += result
+        return result
 
 
 def _name(text: str) -> str:

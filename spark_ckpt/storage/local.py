@@ -110,7 +110,7 @@ class LocalStorage(Storage):
     def list(self, directory: str) -> Sequence[FileInfo]:
         """Files and directories directly below a directory."""
         path = self._path(directory) if directory else self._root
-        found = []
+        result = []
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
@@ -122,25 +122,25 @@ class LocalStorage(Storage):
                         continue
                     is_directory = entry.is_dir()
                     size = 0 if is_directory else info.st_size
-                    found.append(FileInfo(entry.name, size, is_directory, info.st_mtime_ns // 1_000_000))
+                    result.append(FileInfo(entry.name, size, is_directory, info.st_mtime_ns // 1_000_000))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as e:
             raise self._error(path, "list", e) from e
-        return found
+        return result
 
     def delete(self, name: str) -> bool:
         """Deletes a file and its checksum file, if Hadoop wrote one."""
         path = self._path(name)
         try:
             path.unlink()
-            found = True
+            result = True
         except (FileNotFoundError, NotADirectoryError):
-            found = False
+            result = False
         except OSError as e:
             raise self._error(path, "delete", e) from e
         _remove_quietly(path.with_name(f".{path.name}.crc"))
-        return found
+        return result
 
     def sync_deletions(self, directory: str) -> None:
         """Makes deletions of files directly below a directory durable."""
@@ -296,6 +296,6 @@ def _first_link_below(path: Path) -> Path | None:
             return Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
             with contextlib.suppress(FileNotFoundError):  # removed after the listing
-                if (found := _first_link_below(Path(entry.path))) is not None:
-                    return found
+                if (result := _first_link_below(Path(entry.path))) is not None:
+                    return result
     return None

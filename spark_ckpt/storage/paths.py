@@ -37,7 +37,7 @@ def state_path(path: str, within: str) -> str:
     Raises:
         PathEscapeError: the path has any other form.
     """
-    found = path.removeprefix(OUT_OF_CHECKPOINT)
-    if found == path or not is_state_path(found):
+    result = path.removeprefix(OUT_OF_CHECKPOINT)
+    if result == path or not is_state_path(result):
         raise PathEscapeError(path, within)
-    return found
+    return result

@@ -252,8 +252,8 @@ class FsspecStorage(Storage):
 
     def _fresh_listing(self, path: str) -> Sequence[Mapping[str, Any]]:
         self._fs.invalidate_cache(path)
-        found: Sequence[Mapping[str, Any]] = self._fs.ls(path, detail=True)
-        return found
+        result: Sequence[Mapping[str, Any]] = self._fs.ls(path, detail=True)
+        return result
 
     def _retry(self, name: str, operation: str, call: Callable[[], _T]) -> _T:
         pause = _FIRST_PAUSE_SECONDS

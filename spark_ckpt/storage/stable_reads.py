@@ -24,6 +24,6 @@ def until_stable(read: Callable[[], _T | None], path: str) -> _T:
         StorageError: something changed during each of `MAX_READINGS` reads.
     """
     for _ in range(MAX_READINGS):
-        if (found := read()) is not None:
-            return found
+        if (result := read()) is not None:
+            return result
     raise StorageError(path, "read", f"it changed during each of {MAX_READINGS} reads")

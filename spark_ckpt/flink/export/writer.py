@@ -148,7 +148,7 @@ class _Count:
 
 
 def _sorted(operator: FlinkOperator, rows: Mapping[str, Rows], spill: SpillFile, count: _Count) -> list[SortedState]:
-    found = []
+    result = []
     for state in operator.states:
         encoder = StateEncoder(operator, state)
         entries = SortedState(operator.max_parallelism, spill)
@@ -157,8 +157,8 @@ def _sorted(operator: FlinkOperator, rows: Mapping[str, Rows], spill: SpillFile,
                 entries.add(part)
             count.add(batch.num_rows)
         entries.finish()
-        found.append(entries)
-    return found
+        result.append(entries)
+    return result
 
 
 def _write_operator(

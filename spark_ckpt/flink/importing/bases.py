@@ -54,13 +54,13 @@ def families_of(targets: Sequence[Target]) -> dict[str, WrittenFamily]:
     Args:
         targets: the targets in one store.
     """
-    found = {}
+    result = {}
     for target in targets:
         counter = target.beside[0] if target.kind is TargetKind.LIST and target.beside else None
-        found[target.family.name] = WrittenFamily(target.family, target, counter)
+        result[target.family.name] = WrittenFamily(target.family, target, counter)
         if target.kind.is_timers:
-            found |= {other.name: WrittenFamily(other, target, None) for other in target.beside}
-    return found
+            result |= {other.name: WrittenFamily(other, target, None) for other in target.beside}
+    return result
 
 
 def write_bases(

@@ -167,25 +167,25 @@ def _fit(source: pa.DataType, target: SparkType, state: str, column: str) -> Con
     """Conversion of single values, which may be null."""
     if source == target.arrow:
         return lambda array: array
-    found = None
+    result = None
     match target:
         case Fixed():
-            found = _fit_fixed(source, target.arrow, column)
+            result = _fit_fixed(source, target.arrow, column)
         case Decimal() if pa.types.is_decimal128(source):
             if source.scale == target.arrow.scale and source.precision <= target.arrow.precision:
-                found = _cast(target.arrow, column)
+                result = _cast(target.arrow, column)
         case Struct() if pa.types.is_struct(source):
             return _fit_struct(source, target, state, column)
         case Array() if pa.types.is_list(source):
             _fit(source.value_type, target.element, state, f"{column}.element")
-            found = _one_by_one(target)
+            result = _one_by_one(target)
         case Map() if pa.types.is_map(source):
             _fit(source.key_type, target.key, state, f"{column}.key")
             _fit(source.item_type, target.value, state, f"{column}.value")
-            found = _one_by_one(target)
-    if found is None:
+            result = _one_by_one(target)
+    if result is None:
         raise FlinkTypeError(state, column, str(source), str(target.arrow))
-    return found
+    return result
 
 
 def _fit_fixed(source: pa.DataType, target: pa.DataType, column: str) -> Convert | None:

@@ -224,7 +224,7 @@ def read_block_entries(
 
 def _ends(content: bytes, layout: Sequence[int], max_entries: int) -> list[int]:
     """Ends of the whole entries of a layout at the beginning of bytes."""
-    found: list[int] = []
+    result: list[int] = []
     at, size = 0, len(content)
     try:
         for _ in range(max_entries):
@@ -234,13 +234,13 @@ def _ends(content: bytes, layout: Sequence[int], max_entries: int) -> list[int]:
                 elif 0 < (units := content[at]) < _LONG_STRING and content[at + 1 : at + units].isascii():
                     at += units
                 else:
-                    return found
+                    return result
             if at > size:
-                return found
-            found.append(at)
+                return result
+            result.append(at)
     except IndexError:
         pass
-    return found
+    return result
 
 
 def _parts(data: StreamInput, state: StateMetaInfoSnapshot, checker: KeyChecker) -> dict[Part, Datum]:

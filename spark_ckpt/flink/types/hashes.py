@@ -41,8 +41,8 @@ def hashes_of_units(offsets: Lengths, units: NDArray[np.unsignedinteger]) -> Has
     behind = np.repeat(offsets[1:], lengths) - 1 - np.arange(units.size)
     sums = np.zeros(units.size + 1, np.uint32)
     np.cumsum(units.astype(np.uint32) * powers[behind], out=sums[1:], dtype=np.uint32)
-    found: Hashes = sums[offsets[1:]] - sums[offsets[:-1]]
-    return found
+    result: Hashes = sums[offsets[1:]] - sums[offsets[:-1]]
+    return result
 
 
 def hashes_of_tuples(hashes: Sequence[Hashes], rows: int) -> Hashes:
@@ -78,24 +78,24 @@ def key_groups_of(hashes: Hashes, max_parallelism: int) -> NDArray[np.int32]:
     code = _finished(_mixed(np.zeros_like(hashes), hashes) ^ np.uint32(4))
     # The absolute value as a signed integer. The minimum has none and becomes 0.
     signed = np.abs(code.view(np.int32).astype(np.int64)) & 0x7FFFFFFF
-    found: NDArray[np.int32] = (signed % max_parallelism).astype(np.int32)
-    return found
+    result: NDArray[np.int32] = (signed % max_parallelism).astype(np.int32)
+    return result
 
 
 def _mixed(code: Hashes, word: Hashes) -> Hashes:
     """Murmur3: a hash with another word of 32 bits."""
     mixed = code ^ _rotated(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
-    found: Hashes = _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
-    return found
+    result: Hashes = _rotated(mixed, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    return result
 
 
 def _finished(code: Hashes) -> Hashes:
     code = (code ^ code >> np.uint32(16)) * np.uint32(0x85EBCA6B)
     code = (code ^ code >> np.uint32(13)) * np.uint32(0xC2B2AE35)
-    found: Hashes = code ^ code >> np.uint32(16)
-    return found
+    result: Hashes = code ^ code >> np.uint32(16)
+    return result
 
 
 def _rotated(code: Hashes, bits: int) -> Hashes:
-    found: Hashes = code << np.uint32(bits) | code >> np.uint32(32 - bits)
-    return found
+    result: Hashes = code << np.uint32(bits) | code >> np.uint32(32 - bits)
+    return result

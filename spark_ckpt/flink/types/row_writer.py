@@ -103,9 +103,9 @@ def row_data_writer(serializer: RowDataSerializer, *, codegen: bool = False) -> 
 
 def _kinds(kinds: pa.Array) -> NDArray[np.int8]:
     refuse_nulls(kinds, "a row without a kind")
-    found: NDArray[np.int8] = kinds.to_numpy(zero_copy_only=False)
-    refuse((found < 0) | (found > _LAST_KIND), "a row kind that is not 0 to 3")
-    return found
+    result: NDArray[np.int8] = kinds.to_numpy(zero_copy_only=False)
+    refuse((result < 0) | (result > _LAST_KIND), "a row kind that is not 0 to 3")
+    return result
 
 
 def _hashes(row: Part) -> Hashes:

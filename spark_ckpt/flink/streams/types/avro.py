@@ -207,15 +207,15 @@ def _parsed(schema: Any, namespace: str, named: dict[str, AvroType], within: tup
         if len(set(names)) < len(names):
             raise _SchemaError(f"two fields of one name in {name}")
         parts = tuple([_parsed(each["type"], inner, named, (*within, name)) for each in fields])
-        found = _counted("record", name, parts, names)
+        result = _counted("record", name, parts, names)
     elif kind == "enum":
-        found = AvroType(kind, name, names=tuple(map(str, schema["symbols"])))
+        result = AvroType(kind, name, names=tuple(map(str, schema["symbols"])))
     else:
         if (size := int(schema["size"])) < 0:
             raise _SchemaError(f"{name} of {size} bytes")
-        found = AvroType(kind, name, size=size, logical=logical)
-    named[name] = found
-    return found
+        result = AvroType(kind, name, size=size, logical=logical)
+    named[name] = result
+    return result
 
 
 def _counted(kind: str, name: str = "", parts: tuple[AvroType, ...] = (), names: tuple[str, ...] = ()) -> AvroType:

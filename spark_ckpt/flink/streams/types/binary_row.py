@@ -257,9 +257,9 @@ class _Container(bytes):
     left: int
 
     def __new__(cls, content: bytes) -> _Container:
-        found = super().__new__(cls, content)
-        found.left = len(content)
-        return found
+        result = super().__new__(cls, content)
+        result.left = len(content)
+        return result
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------

@@ -125,9 +125,9 @@ class _Reader:
         self._count += 1
         if self._depth > _MAX_DEPTH or self._count > _MAX_CONTENTS:
             self._data.fail("object", "objects nest too deep, or are too many", at)
-        found = self._content(self._data.u8("object"), at)
+        result = self._content(self._data.u8("object"), at)
         self._depth -= 1
-        return found
+        return result
 
     def _content(self, code: int, at: int) -> JavaContent:
         data = self._data
@@ -207,8 +207,8 @@ class _Reader:
 
     def _object(self, at: int) -> JavaObject:
         described = self._class(at)
-        found = JavaObject(described.name, at)
-        self._handles.append(found)
+        result = JavaObject(described.name, at)
+        self._handles.append(result)
         hierarchy: list[JavaClass] = []
         each: JavaClass | None = described
         while each is not None:
@@ -219,14 +219,14 @@ class _Reader:
         for part in reversed(hierarchy):
             if part.flags & _SERIALIZABLE:
                 for code, name in part.fields:
-                    found.fields[name] = self._value(code, name)
+                    result.fields[name] = self._value(code, name)
                 if part.flags & _HAS_WRITE_METHOD:
-                    found.contents += self._annotation()
+                    result.contents += self._annotation()
             elif part.flags & _EXTERNALIZABLE:
                 if not part.flags & _HAS_BLOCKS:
                     self._data.fail("flags", f"class {part.name} has a format of its own", at)
-                found.contents += self._annotation()
-        return found
+                result.contents += self._annotation()
+        return result
 
     def _value(self, code: str, name: str) -> JavaContent:
         if code in "L[":
@@ -236,25 +236,25 @@ class _Reader:
 
     def _array(self, at: int) -> list[JavaContent]:
         described = self._class(at)
-        found: list[JavaContent] = []
-        self._handles.append(found)
+        result: list[JavaContent] = []
+        self._handles.append(result)
         code = described.name[1:2]
         size = _PRIMITIVES.get(code, 1)
         count = self._data.count("elements", size)
         if code in _PRIMITIVES:
             self._data.raw(count * size, "elements")
-            return found
+            return result
         # A reference may lead back to the array, so it is filled in place.
-        found.extend(self.content() for _ in range(count))
-        return found
+        result.extend(self.content() for _ in range(count))
+        return result
 
     def _annotation(self) -> list[JavaContent]:
         """Contents up to the end of a block."""
-        found: list[JavaContent] = []
+        result: list[JavaContent] = []
         data = self._data
         while True:
             at = data.position
             if data.u8("annotation") == _END_BLOCK:
-                return found
+                return result
             data.position = at
-            found.append(self.content())
+            result.append(self.content())
