@@ -182,7 +182,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
 
         if not self._settled(build, lambda: not self._session.exists(name), again=True):
             self._fence_off()
-        self._mirror.follow({i: kept for i, kept in self._records.items() if i != record.id}, record.id)
+        self._mirror.follow({i: other for i, other in self._records.items() if i != record.id}, record.id)
 
     def _set_up(self) -> None:
         """Creates the location's node, with the records of existing files."""

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 _ZOOKEEPER = PREFIX + "zookeeper."
 
 
-def check_contradictions(config: CheckpointConfig, given: Collection[str]) -> None:
+def check_contradictions(config: CheckpointConfig, explicit_keys: Collection[str]) -> None:
     """Check that the settings of a query do not contradict each other.
 
     Args:
         config: their values.
-        given: keys of the explicit settings.
+        explicit_keys: keys of the explicit settings.
 
     Raises:
         SettingError: two settings contradict each other. The message names both.
@@ -28,20 +28,20 @@ def check_contradictions(config: CheckpointConfig, given: Collection[str]) -> No
     if config.store == "zookeeper":
         _check_zookeeper(config)
     else:
-        unused = sorted(key for key in given if key.startswith(_ZOOKEEPER))
+        unused = sorted(key for key in explicit_keys if key.startswith(_ZOOKEEPER))
         if unused:
             raise SettingError(
                 unused[0],
                 f"only the store zookeeper uses it, but the store is {config.store}: set {PREFIX}store=zookeeper, or "
                 "remove this setting",
             )
-    if PREFIX + "retained" in given and config.cleanup == "deleteOnEnd":
+    if PREFIX + "retained" in explicit_keys and config.cleanup == "deleteOnEnd":
         raise SettingError(
             PREFIX + "retained",
             f"{PREFIX}cleanup=deleteOnEnd deletes every checkpoint when the query ends, so none is retained: remove "
             "one of the two settings",
         )
-    if PREFIX + "bridge.silence" in given and config.bridge_silence >= config.bridge_timeout:
+    if PREFIX + "bridge.silence" in explicit_keys and config.bridge_silence >= config.bridge_timeout:
         raise SettingError(
             PREFIX + "bridge.silence",
             f"{config.bridge_silence:g} s must be shorter than {PREFIX}bridge.timeout ({config.bridge_timeout:g} s): "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from spark_ckpt.storage.base import CreateOutcome, CreateResult, FileInfo, Storage, checked_name
 from spark_ckpt.storage.copying import copy_file
-from spark_ckpt.storage.creating import Found, Whose, create_and_find, create_or_find
+from spark_ckpt.storage.creating import ExclusiveCreate, Whose, create_and_find, create_or_find
 from spark_ckpt.storage.hadoop import FRAME_BYTES, HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
@@ -20,8 +20,8 @@ __all__ = [
     "SUPPORTED_SCHEMES",
     "CreateOutcome",
     "CreateResult",
+    "ExclusiveCreate",
     "FileInfo",
-    "Found",
     "FsspecStorage",
     "HadoopCalls",
     "HadoopStorage",

@@ -22,7 +22,7 @@ class Whose(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ExclusiveCreate:
     """Result of an exclusive create.
 
     Args:
@@ -47,7 +47,7 @@ def create_and_find(
     again: bool = False,
     pause: Callable[[], None] | None = None,
     overtaken: Callable[[], bool] | None = None,
-) -> Found:
+) -> ExclusiveCreate:
     """Creates a file exclusively, and reads it back if the response does not identify its creator.
 
     The create is retried only while the file is known to be absent, and with the same bytes: an earlier request that
@@ -87,32 +87,32 @@ def create_and_find(
                 cause, has_failed = result.cause or cause, True
                 continue
             if result.outcome is CreateOutcome.WON and (overtaken is None or not may_be_mine):
-                return Found(Whose.MINE, may_arrive=may_arrive)
+                return ExclusiveCreate(Whose.MINE, may_arrive=may_arrive)
             may_arrive = may_arrive or result.outcome is CreateOutcome.UNKNOWN
             cause, may_be_mine = result.cause or cause, True
         # "Exists" does not imply another process: a client that retries a request gets it for its own file.
         try:
             there = _read(storage, name)
             if there not in (None, data):
-                return Found(Whose.OTHER, cause, there, may_arrive)
+                return ExclusiveCreate(Whose.OTHER, cause, there, may_arrive)
             if there is not None:
                 storage.make_durable(name)
             if overtaken is not None and overtaken():
-                return Found(Whose.OTHER, cause, None, may_arrive)
+                return ExclusiveCreate(Whose.OTHER, cause, None, may_arrive)
         except StorageError as e:
             is_absent, cause = False, cause or e
             if pause is None:
                 break
             continue
         if there is not None:
-            return Found(Whose.MINE, may_arrive=may_arrive)
+            return ExclusiveCreate(Whose.MINE, may_arrive=may_arrive)
         is_absent = True
     if has_failed and not may_be_mine:
         raise StorageError(storage.describe(name), "create", cause) from cause
     if is_absent and not (again or may_arrive or has_failed):
         # On each try, the file existed and vanished at once, or is a dangling link: it is not ours.
-        return Found(Whose.OTHER, cause)
-    return Found(Whose.UNKNOWN, cause, may_arrive=may_arrive)
+        return ExclusiveCreate(Whose.OTHER, cause)
+    return ExclusiveCreate(Whose.UNKNOWN, cause, may_arrive=may_arrive)
 
 
 def create_or_find(storage: Storage, name: str, data: bytes, tries: int = 1) -> bool:

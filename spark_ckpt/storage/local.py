@@ -19,7 +19,7 @@ from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 TEMPORARY_PREFIX = ".tmp-"
 """Name prefix of files being written. `list` hides them for an hour; older ones were left behind by a crash."""
 
-_LEFT_BEHIND_SECONDS = 3600
+_MAX_TEMPORARY_SECONDS = 3600
 
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS, errno.EXDEV}
 
@@ -118,7 +118,7 @@ class LocalStorage(Storage):
                         info = entry.stat()
                     except FileNotFoundError:
                         continue  # deleted after the directory was read
-                    if entry.name.startswith(TEMPORARY_PREFIX) and info.st_mtime > time.time() - _LEFT_BEHIND_SECONDS:
+                    if entry.name.startswith(TEMPORARY_PREFIX) and info.st_mtime > time.time() - _MAX_TEMPORARY_SECONDS:
                         continue
                     is_directory = entry.is_dir()
                     size = 0 if is_directory else info.st_size

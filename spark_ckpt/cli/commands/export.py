@@ -211,14 +211,14 @@ def export_query(
         "source_uids": source_uids,
         "id": checkpoint_id,
     }
-    given = {name: value for name, value in of_flink.items() if value is not None}
+    flink_options = {name: value for name, value in of_flink.items() if value is not None}
     if state_format == FLINK:
         if master is not None or conf:
             raise click.UsageError("--master and --conf are for a Spark job, and --format flink has none")
-        _export_to_flink(session, location, new_location, given, force, dry_run)
+        _export_to_flink(session, location, new_location, flink_options, force, dry_run)
         return
-    if given:
-        option = next(iter(given)).replace("source_uids", "source-uid").replace("_", "-")
+    if flink_options:
+        option = next(iter(flink_options)).replace("source_uids", "source-uid").replace("_", "-")
         raise click.UsageError(f"--{option} is for --format flink only")
     with (
         spark_session("spark-ckpt export", master, conf) as spark,
@@ -238,12 +238,12 @@ def export_query(
 
 
 def _export_to_flink(
-    session: Session, location: str, target: str, given: dict[str, Any], force: bool, dry_run: bool
+    session: Session, location: str, target: str, flink_options: dict[str, Any], force: bool, dry_run: bool
 ) -> None:
-    if "key" not in given:
+    if "key" not in flink_options:
         raise click.UsageError("--format flink needs --key: jobs that key by different types hash keys differently")
-    if ("uid" in given) == ("operator_id" in given):
+    if ("uid" in flink_options) == ("operator_id" in flink_options):
         raise click.UsageError("--format flink needs either --uid or --operator-id")
     with progress_bar("exporting") as progress:
-        exported = export_savepoint(location, target, force=force, dry_run=dry_run, progress=progress, **given)
+        exported = export_savepoint(location, target, force=force, dry_run=dry_run, progress=progress, **flink_options)
     session.output.show(SavepointExportResult(exported))

@@ -166,8 +166,8 @@ def read_subtasks(location: str, checkpoint_id: int) -> tuple[SubtaskStateStats,
 
 def _stats(stats: CheckpointStats, by_subtask: Sequence[SubtaskStateStats] | None = None) -> JsonObject:
     """All fields by name, with the trigger time also as text; `by_subtask` is optional."""
-    given = {} if by_subtask is None else {"by_subtask": by_subtask}
-    return described("checkpoint_stats", stats, triggered=iso_time(stats.triggered_ms), **given)
+    optional = {} if by_subtask is None else {"by_subtask": by_subtask}
+    return described("checkpoint_stats", stats, triggered=iso_time(stats.triggered_ms), **optional)
 
 
 def _key(stats: CheckpointStats) -> tuple[int, int]:
@@ -181,8 +181,8 @@ def _tree(stats: CheckpointStats) -> Tree:
     )
     if stats.detail:
         tree.add(Text(plain(stats.detail)))
-    done = "" if stats.completing_ms is None else f", then {stats.completing_ms:,} ms until durable"
-    tree.add(Text(f"triggered {iso_time(stats.triggered_ms)}, {stats.duration_ms:,} ms until the last ack{done}"))
+    completing = "" if stats.completing_ms is None else f", then {stats.completing_ms:,} ms until durable"
+    tree.add(Text(f"triggered {iso_time(stats.triggered_ms)}, {stats.duration_ms:,} ms until the last ack{completing}"))
     tree.add(Text(f"{stats.acks:,} of {stats.expected:,} subtasks acknowledged"))
     if stats.failures:
         failures = tree.add(Text("retried failures"))

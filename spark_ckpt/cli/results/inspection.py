@@ -166,10 +166,10 @@ def segment_text(segment: SegmentRef) -> str:
 
 def segment_json(segment: SegmentRef) -> JsonObject:
     """A segment as JSON."""
-    given: JsonObject = {"first_version": segment.first_version} if segment.is_merged else {}
+    optional: JsonObject = {"first_version": segment.first_version} if segment.is_merged else {}
     if segment.has(COMPRESSED):
-        given["compressed"] = True
-    return described("segment", segment, kind="base" if segment.is_base else "delta", **given)
+        optional["compressed"] = True
+    return described("segment", segment, kind="base" if segment.is_base else "delta", **optional)
 
 
 def _subtask(inspection: Inspection, operator: OperatorState, index: int, subtask: OperatorSubtaskState) -> JsonObject:

@@ -126,10 +126,10 @@ def _maps(key: ExportType, item: ExportType, serializer: Serializer) -> Convert:
         lists = values.cast(pa.list_(pa.struct([("key", values.type.key_type), ("value", values.type.item_type)])))
         entries = lists.flatten()
         keys, items = entries.flatten()
-        made = structs([key.of(keys), item.of(items)], pa.struct([kind.key_field, kind.item_field]), entries)
+        pairs = structs([key.of(keys), item.of(items)], pa.struct([kind.key_field, kind.item_field]), entries)
         offsets = pa.py_buffer(np.asarray(_offsets(lists), np.int32))
         validity = pc.is_valid(values).buffers()[1] if values.null_count else None
-        return pa.Array.from_buffers(kind, len(values), [validity, offsets], children=[made])
+        return pa.Array.from_buffers(kind, len(values), [validity, offsets], children=[pairs])
 
     return convert
 

@@ -124,7 +124,7 @@ def plan_operator(
     if not states:
         raise source.refused(f"{source.name} has no state variable")
     key = states[0].key
-    made = FlinkOperator(
+    flink_operator = FlinkOperator(
         target.uid,
         target.operator_id,
         key.serializer,
@@ -133,7 +133,7 @@ def plan_operator(
         codegen=forms.is_sql,
     )
     sources = plan_sources(catalog, source_uids or {}, target.max_parallelism)
-    return Plan(source, made, key, states, sources)
+    return Plan(source, flink_operator, key, states, sources)
 
 
 def _max_parallelism(target: Target, state: PlannedState, forms: Forms) -> int:

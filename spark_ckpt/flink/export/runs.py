@@ -96,12 +96,12 @@ class Stored:
             return bytes(self.content[start:end])
         assert self.file is not None
         try:
-            found = os.pread(self.file.fileno(), end - start, self.start + start)
+            data = os.pread(self.file.fileno(), end - start, self.start + start)
         except OSError as e:
             raise StorageError(tempfile.gettempdir(), "read", e.strerror or e) from e
-        if len(found) != end - start:
-            raise StorageError(tempfile.gettempdir(), "read", f"a temporary file ends after {len(found)} bytes")
-        return found
+        if len(data) != end - start:
+            raise StorageError(tempfile.gettempdir(), "read", f"a temporary file ends after {len(data)} bytes")
+        return data
 
 
 @dataclass(frozen=True, slots=True)
