@@ -9,7 +9,7 @@
  * specific language governing permissions and limitations under the License.
  */
 /**
- * What the configuration of Spark and its event logs name, so that nothing here ever moves: the provider with its
- * stores, the extensions, the log file manager, the event. No other package imports it, but for the event.
+ * What the configuration of Spark and its event logs name, so that nothing here ever moves: the provider, the
+ * extensions, the log file manager, the event. No other package imports it, but for the event.
  */
 package org.apache.spark.sql.ckpt

@@ -19,6 +19,7 @@ import org.apache.xbean.asm9.{ClassReader, ClassVisitor, MethodVisitor, Opcodes,
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.common.SparkVersion
+import org.apache.spark.sql.ckpt.store.{CheckpointReadStore, CheckpointStateStore}
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
 

@@ -14,6 +14,7 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
+import org.apache.spark.sql.ckpt.store.StoreHarness
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** Metrics of single stores, which Spark has since 4.1. */
@@ -29,7 +30,7 @@ class SnapshotVersionMetricSuite extends AnyFunSuite {
       assert(reported(h.commit(0, 1)) == Map(name -> 0))
       h.coordinator.baseDue = true
       assert(reported(h.commit(1, 2)) == Map(name -> 0))
-      eventually(timeout(5.minutes))(assert(h.provider.waitingBase))
+      eventually(timeout(5.minutes))(assert(h.provider.subtask.waitingBase))
       // The base was begun when version 1 was the folded one.
       assert(reported(h.commit(2, 3)) == Map(name -> 1))
       val other = h.newProvider()

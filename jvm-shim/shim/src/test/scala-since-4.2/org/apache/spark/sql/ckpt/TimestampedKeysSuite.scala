@@ -14,6 +14,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.ckpt.store.StoreHarness
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types._
 

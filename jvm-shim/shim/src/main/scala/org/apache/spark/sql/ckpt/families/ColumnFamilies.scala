@@ -22,7 +22,7 @@ import org.apache.spark.sql.execution.streaming.state._
 private[ckpt] final class ColumnFamilies(
     val useColumnFamilies: Boolean,
     valuesOf: ColumnFamily => ValueEncoding,
-    default: ColumnFamily) {
+    val default: ColumnFamily) {
 
   @volatile private var described = Map(default.name -> default)
 

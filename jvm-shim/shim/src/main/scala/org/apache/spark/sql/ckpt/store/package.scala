@@ -9,6 +9,7 @@
  * specific language governing permissions and limitations under the License.
  */
 /**
- * The state of a store between batches: held, loaded, acknowledged, freed; its figures, memory and turns.
+ * The state store of a subtask: opened for batches and for reads, loaded, acknowledged, freed; its figures, memory and
+ * turns.
  */
 package org.apache.spark.sql.ckpt.store

@@ -15,7 +15,6 @@ import java.util.UUID
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.SparkEnv
-import org.apache.spark.sql.ckpt.StoreHarness
 import org.apache.spark.sql.execution.streaming.state.{StateStoreCoordinatorRef, StateStoreProviderId}
 import org.apache.spark.sql.internal.SQLConf
 

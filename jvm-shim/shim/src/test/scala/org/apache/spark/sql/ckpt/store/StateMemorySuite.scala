@@ -13,7 +13,6 @@ package org.apache.spark.sql.ckpt.store
 import org.scalatest.Outcome
 import org.scalatest.funsuite.AnyFunSuite
 
-import org.apache.spark.sql.ckpt.StoreHarness
 import org.apache.spark.sql.ckpt.protocol.Notification
 
 class StateMemorySuite extends AnyFunSuite {
@@ -40,13 +39,13 @@ class StateMemorySuite extends AnyFunSuite {
       withStore { h =>
         val before = counted
         h.commit(0, 1L to 5000: _*)
-        val one = h.provider.memoryBytes
+        val one = h.provider.subtask.memoryBytes
         assert(one > 5000 * 16)
         assert(counted - before == one)
         val other = h.newProvider(partition = 1)
         val store = other.getStore(0)
         (1L to 1000).foreach(n => store.put(h.row(n), h.row(n)))
-        assert(counted - before == one + other.memoryBytes && other.memoryBytes > 1000 * 16)
+        assert(counted - before == one + other.subtask.memoryBytes && other.subtask.memoryBytes > 1000 * 16)
         other.close()
         assert(counted - before == one)
         h.notify(Notification.Ended, -1)

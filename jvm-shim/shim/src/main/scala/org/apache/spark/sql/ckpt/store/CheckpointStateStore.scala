@@ -8,7 +8,7 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import io.github.sparkckpt.engine.backend.KeyedTable
 
@@ -17,7 +17,6 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.compat.{WriteMethodsSince41, WriteMethodsSince42}
 import org.apache.spark.sql.ckpt.families.ColumnFamily
-import org.apache.spark.sql.ckpt.store.CommittedBatch
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
 
@@ -25,15 +24,15 @@ import org.apache.spark.sql.types.StructType
  * Changes of one batch to a version of the state. Writes go to the backend's write buffer; `commit` acknowledges them
  * to the checkpoint coordinator.
  *
- * @param epoch epoch of the provider when it opened this store. In a later epoch the store belongs to an abandoned
+ * @param epoch epoch of the subtask when it opened this store. In a later epoch the store belongs to an abandoned
  *              attempt, and every use of it fails
  */
 private[ckpt] final class CheckpointStateStore(
-    provider: CheckpointStateStoreProvider,
+    subtask: SubtaskStore,
     version: Long,
     val epoch: Long,
     forceSnapshot: Boolean)
-    extends StoreReads[KeyedTable](provider, version)
+    extends StoreReads[KeyedTable](subtask, version)
     with StateStore
     with WriteMethodsSince41
     with WriteMethodsSince42
@@ -49,9 +48,9 @@ private[ckpt] final class CheckpointStateStore(
 
   Option(TaskContext.get()).foreach(_.addTaskCompletionListener[Unit](_ => if (phase == Phase.Updating) abort()))
 
-  override protected def checkCurrent(): Unit = provider.checkCurrent(this)
+  override protected def checkCurrent(): Unit = subtask.checkCurrent(this)
 
-  override protected def open(family: ColumnFamily): KeyedTable = provider.tableForWrite(this, family)
+  override protected def open(family: ColumnFamily): KeyedTable = subtask.tableForWrite(this, family)
 
   private def checkUpdating(operation: String): Unit =
     if (phase != Phase.Updating) {
@@ -131,34 +130,34 @@ private[ckpt] final class CheckpointStateStore(
       useMultipleValuesPerKey: Boolean,
       isInternal: Boolean): Unit = {
     checkUpdating("create_col_family")
-    provider.families.checkChange("create_col_family", colFamilyName, isInternal)
+    subtask.families.checkChange("create_col_family", colFamilyName, isInternal)
     val family = ColumnFamily(
       colFamilyName, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal)
-    if (provider.createFamily(this, family)) forgetFamilies()
+    if (subtask.createFamily(this, family)) forgetFamilies()
   }
 
   override def removeColFamilyIfExists(colFamilyName: String): Boolean = {
     checkUpdating("remove_col_family")
-    provider.families.checkChange("remove_col_family", colFamilyName, isInternal = false)
+    subtask.families.checkChange("remove_col_family", colFamilyName, isInternal = false)
     forgetFamilies()
-    provider.dropFamily(this, colFamilyName)
+    subtask.dropFamily(this, colFamilyName)
   }
 
   override def commit(): Long = {
     checkUpdating("commit")
-    committed = provider.commit(this, forceSnapshot)
+    committed = subtask.commit(this, forceSnapshot)
     phase = Phase.Committed
     committed.version
   }
 
   override def abort(): Unit = {
-    if (phase == Phase.Updating) provider.discard(this)
+    if (phase == Phase.Updating) subtask.discard(this)
     phase = Phase.Aborted
   }
 
   override def hasCommitted: Boolean = phase == Phase.Committed
 
-  override def metrics: StateStoreMetrics = provider.metrics(Option(committed), forceSnapshot)
+  override def metrics: StateStoreMetrics = subtask.metrics(Option(committed), forceSnapshot)
 
   override def getStateStoreCheckpointInfo(): StateStoreCheckpointInfo = StateStoreCheckpointInfo(
     id.partitionId,
@@ -166,5 +165,5 @@ private[ckpt] final class CheckpointStateStore(
     Option(committed).map(_.stateId),
     Option(committed).flatMap(batch => Option(batch.baseStateId).filter(_.nonEmpty)))
 
-  override def toString: String = s"CheckpointStateStore[${provider.stateStoreId}, version $version]"
+  override def toString: String = s"CheckpointStateStore[${subtask.id}, version $version]"
 }

@@ -8,7 +8,7 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import java.nio.file.Files
 
@@ -81,7 +81,7 @@ class StoreCommitSuite extends AnyFunSuite {
       })
       endings.zipWithIndex.foreach { case (end, version) =>
         val givenUp = h.open(version)
-        val held = h.provider.tableForWrite(givenUp, h.provider.families.get("put", StateStore.DEFAULT_COL_FAMILY_NAME))
+        val held = h.provider.subtask.tableForWrite(givenUp, h.provider.subtask.families.default)
         givenUp.put(h.row(70), h.row(70))
         val late = h.row(80)
         def write(): Unit = intercept[TableRetiredException](held.put(
@@ -172,7 +172,7 @@ class StoreCommitSuite extends AnyFunSuite {
       h.coordinator.baseDueOnLoad = true
       val store = h.open(5)
       store.put(h.row(100), h.row(100))
-      eventually(timeout(5.minutes))(assert(h.provider.waitingBase))
+      eventually(timeout(5.minutes))(assert(h.provider.subtask.waitingBase))
       store.commit()
       val base = acks(h).last.path("base")
       assert(base.path("segment").path("version").asLong() == 5 && h.rowsOfLastBase == 50)
@@ -219,7 +219,7 @@ class StoreCommitSuite extends AnyFunSuite {
       h.coordinator.baseDue = true
       h.commit(5, 500)
       h.coordinator.baseDue = false
-      eventually(timeout(5.minutes))(assert(h.provider.compactionFailure.isDefined))
+      eventually(timeout(5.minutes))(assert(h.provider.subtask.compactionFailure.isDefined))
       h.coordinator.answer = Map("outcome" -> "discarded", "reason" -> "of no use")
       intercept[CheckpointFailure](h.commit(6, 600))
       h.coordinator.answer = Map("outcome" -> "success")

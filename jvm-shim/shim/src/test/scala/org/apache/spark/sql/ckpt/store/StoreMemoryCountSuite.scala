@@ -8,14 +8,14 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import io.github.sparkckpt.engine.support.LiveHeap
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
+import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
 import org.apache.spark.sql.ckpt.protocol.Notification
-import org.apache.spark.sql.ckpt.store.HeldState
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** A store that gives its state up frees what it has told of itself before. */
@@ -53,11 +53,11 @@ class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfte
   }
 
   private def check(of: CheckpointStateStoreProvider, what: String)(free: => Unit): Unit = {
-    val counted = of.memoryBytes
+    val counted = of.subtask.memoryBytes
     val full = liveHeap()
     free
     assertCounted(counted, full - liveHeap(), what)
-    assert(of.memoryBytes == 0)
+    assert(of.subtask.memoryBytes == 0)
   }
 
   test("a state whose run ends") {
@@ -78,10 +78,10 @@ class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfte
   test("a state with a committed batch whose checkpoint was aborted, and whose partition moves to another executor") {
     withState { h =>
       commitHalf(h)
-      val counted = h.provider.memoryBytes
+      val counted = h.provider.subtask.memoryBytes
       val full = liveHeap()
       h.notify(Notification.Aborted, 3)
-      assertCounted(counted - h.provider.memoryBytes, full - liveHeap(), "an aborted batch")
+      assertCounted(counted - h.provider.subtask.memoryBytes, full - liveHeap(), "an aborted batch")
       check(h.provider, "a partition that moves")(h.notify(Notification.Complete, 10))
     }
   }
@@ -102,7 +102,7 @@ class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfte
       for (loadsRest <- Seq(false, true)) {
         val other = restarted(h, loadsRest)
         check(other, s"a restore, with its rest: $loadsRest") {
-          other.notified(Notification(Notification.Ended))
+          other.subtask.notified(Notification(Notification.Ended))
         }
         other.close()
       }

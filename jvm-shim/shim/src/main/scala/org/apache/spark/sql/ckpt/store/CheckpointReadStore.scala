@@ -8,7 +8,7 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import scala.collection.mutable
 
@@ -26,7 +26,7 @@ import org.apache.spark.sql.types.StructType
  *
  * @tparam F state of an opened column family
  */
-private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointStateStoreProvider, val version: Long)
+private[ckpt] abstract class StoreReads[F <: TableReader](subtask: SubtaskStore, val version: Long)
     extends ReadStateStore
     with ReadMethodsSince41
     with ReadMethodsSince42
@@ -44,8 +44,8 @@ private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointSt
   protected def family(operation: String, columnFamily: String): OpenTable[F] = {
     checkCurrent()
     families.getOrElseUpdate(columnFamily, {
-      val described = provider.families.get(operation, columnFamily)
-      new OpenTable(described, provider.families.newValueEncoding(described), open(described), provider.checksFormat)
+      val described = subtask.families.get(operation, columnFamily)
+      new OpenTable(described, subtask.families.newValueEncoding(described), open(described), subtask.checksFormat)
     })
   }
 
@@ -61,7 +61,7 @@ private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointSt
     found
   }
 
-  override def id: StateStoreId = provider.stateStoreId
+  override def id: StateStoreId = subtask.id
 
   /** Since Spark 4.3, a reader of a join's state describes the families in this way. */
   override def registerColFamily(
@@ -71,10 +71,10 @@ private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointSt
       keyStateEncoderSpec: KeyStateEncoderSpec,
       useMultipleValuesPerKey: Boolean,
       isInternal: Boolean): Unit = {
-    provider.families.checkChange("register_col_family", colFamilyName, isInternal)
+    subtask.families.checkChange("register_col_family", colFamilyName, isInternal)
     val family = ColumnFamily(
       colFamilyName, keySchema, valueSchema, keyStateEncoderSpec, useMultipleValuesPerKey, isInternal)
-    if (provider.describeFamily(family)) forgetFamilies()
+    if (subtask.describeFamily(family)) forgetFamilies()
   }
 
   override def get(key: UnsafeRow, colFamilyName: String): UnsafeRow = {
@@ -136,11 +136,11 @@ private[ckpt] abstract class StoreReads[F <: TableReader](provider: CheckpointSt
     multiPairs(found, found.scans.rangeScan(found.entries, startKey, endKey))
   }
 
-  override def allColumnFamilyNames: Set[String] = provider.familyNames
+  override def allColumnFamilyNames: Set[String] = subtask.familyNames
 
   /** Once per store and family: one operator wrote all its rows. */
   private def checkFormat(table: OpenTable[F], key: UnsafeRow, value: UnsafeRow): Unit = {
-    provider.checkFormat(table.family, key, value)
+    subtask.checkFormat(table.family, key, value)
     table.isUnchecked = false
   }
 
@@ -223,23 +223,23 @@ private[ckpt] object StoreReads {
 }
 
 /** A version of the state, for reading. */
-private[ckpt] final class CheckpointReadStore(provider: CheckpointStateStoreProvider, version: Long)
-    extends StoreReads[TableReader](provider, version) {
+private[ckpt] final class CheckpointReadStore(subtask: SubtaskStore, version: Long)
+    extends StoreReads[TableReader](subtask, version) {
 
   private var epoch = -1L
 
   /** A write store at this version started a new epoch, but the table is still at the version. */
   override protected def checkCurrent(): Unit =
-    if (epoch != provider.epoch) {
+    if (epoch != subtask.epoch) {
       forgetFamilies()
-      epoch = provider.epoch
+      epoch = subtask.epoch
     }
 
-  override protected def open(family: ColumnFamily): TableReader = provider.readerAt(family, version)
+  override protected def open(family: ColumnFamily): TableReader = subtask.readerAt(family, version)
 
   override def abort(): Unit = ()
 
   override def release(): Unit = ()
 
-  override def toString: String = s"CheckpointReadStore[${provider.stateStoreId}, version $version]"
+  override def toString: String = s"CheckpointReadStore[${subtask.id}, version $version]"
 }

@@ -8,7 +8,7 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.file.Files
@@ -29,6 +29,7 @@ import org.apache.spark.executor.TaskMetrics
 import org.apache.spark.rpc.{RpcCallContext, RpcEndpointRef, RpcEnv, ThreadSafeRpcEndpoint}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
 import org.apache.spark.sql.ckpt.common.Settings
 import org.apache.spark.sql.ckpt.driver.RegisteredExecutors
 import org.apache.spark.sql.ckpt.families.Operators
@@ -241,7 +242,7 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   }
 
   def notify(event: String, version: Long): Unit =
-    provider.notified(Notification(event, Some(version).filter(_ >= 0)))
+    provider.subtask.notified(Notification(event, Some(version).filter(_ >= 0)))
 
   /** Number of rows in the base of the last ack. */
   def rowsOfLastBase: Long = {
@@ -271,7 +272,7 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   def heard(kind: String): Int = coordinator.kinds.count(_ == kind)
 
   /** True if the provider holds state in memory. */
-  def inMemory: Boolean = provider.metrics(None, forced = false).memoryUsedBytes > 0
+  def inMemory: Boolean = provider.subtask.metrics(None, forced = false).memoryUsedBytes > 0
 
   /** Metrics of a store by name. */
   def metrics(store: StateStore): Map[String, Long] = store.metrics.customMetrics.map { case (m, v) => m.name -> v }

@@ -8,7 +8,7 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import scala.jdk.CollectionConverters._
 
@@ -19,7 +19,6 @@ import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, StoreUsageFailure}
 import org.apache.spark.sql.ckpt.protocol.Notification
-import org.apache.spark.sql.ckpt.store.HeldState
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** Restarts that load rows when a batch wants them. */
@@ -63,7 +62,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
   private val all = (1L to Rows).map(n => n -> valueOf(n)).toMap
 
   /** Much less than all rows, beside the segments, which are in memory here until all rows are loaded. */
-  private def hasFewRows(h: StoreHarness): Boolean = h.provider.memoryBytes < Rows * 46
+  private def hasFewRows(h: StoreHarness): Boolean = h.provider.subtask.memoryBytes < Rows * 46
 
   test("a partition without rows loads nothing") {
     withState() { h =>
@@ -150,7 +149,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
       val store = h.open(2)
       put(h, store, Rows + 1, 0)
       store.commit()
-      eventually(timeout(5.minutes))(assert(h.provider.waitingBase))
+      eventually(timeout(5.minutes))(assert(h.provider.subtask.waitingBase))
       h.asTask(batch = 3)
       h.open(3).commit()
       val base = h.coordinator.heard.asScala.filter(_.kind == "ack").last.json.path("base")

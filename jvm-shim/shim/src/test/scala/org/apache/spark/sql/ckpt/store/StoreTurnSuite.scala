@@ -8,7 +8,7 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import java.util.concurrent.CountDownLatch
 import java.util.concurrent.atomic.AtomicReference
@@ -20,10 +20,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.{TaskContextImpl, TaskKilledException}
+import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
 import org.apache.spark.sql.ckpt.client.LoadedStores
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
 import org.apache.spark.sql.ckpt.protocol.Notification
-import org.apache.spark.sql.ckpt.store.StoreTurn
 import org.apache.spark.sql.execution.streaming.state.{StateStore, StateStoreId}
 
 /** Several tasks at one store, and the calls that must not wait for them. */
@@ -85,7 +85,7 @@ class StoreTurnSuite extends AnyFunSuite {
         h.notify(Notification.Complete, 1)
         h.notify(Notification.Ended, -1)
         h.provider.close()
-        h.provider.metrics(None, forced = false).memoryUsedBytes
+        h.provider.subtask.metrics(None, forced = false).memoryUsedBytes
       })
       assert(others.result.get > 0, "an open batch is freed while its ack is under way")
       h.coordinator.answerAcks()
@@ -102,7 +102,7 @@ class StoreTurnSuite extends AnyFunSuite {
       store.put(h.row(5), h.row(5))
       store.commit()
       val task = committing(h, h.provider, 1)
-      def inMemory = other.metrics(None, forced = false).memoryUsedBytes > 0
+      def inMemory = other.subtask.metrics(None, forced = false).memoryUsedBytes > 0
       assert(inMemory)
       val telling = new OtherTask(h, 8, 2)(LoadedStores.here.tell(h.job, Notification(Notification.Ended)))
       assert(telling.result.isSuccess)
@@ -175,9 +175,9 @@ class StoreTurnSuite extends AnyFunSuite {
    */
   private def bound(h: StoreHarness, timeout: String): Unit = {
     val other = h.newProvider(conf = h.storeConf(Settings.BridgeTimeout -> timeout))
-    val turn = classOf[CheckpointStateStoreProvider].getDeclaredField("turn")
+    val turn = classOf[SubtaskStore].getDeclaredField("turn")
     turn.setAccessible(true)
-    turn.set(h.provider, turn.get(other))
+    turn.set(h.provider.subtask, turn.get(other.subtask))
     other.close()
   }
 

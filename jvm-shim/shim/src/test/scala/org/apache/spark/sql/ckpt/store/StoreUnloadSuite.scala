@@ -8,7 +8,7 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import java.lang.ref.WeakReference
 import java.util.concurrent.{CountDownLatch, TimeUnit}
@@ -20,6 +20,7 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
+import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
 import org.apache.spark.sql.ckpt.compaction.BaseSnapshots
 import org.apache.spark.sql.ckpt.files.StateFiles
 import org.apache.spark.sql.ckpt.protocol.CompactionRequest

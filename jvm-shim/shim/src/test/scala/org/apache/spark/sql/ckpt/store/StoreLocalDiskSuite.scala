@@ -8,7 +8,7 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import java.io.{File, RandomAccessFile}
 
@@ -16,7 +16,6 @@ import io.github.sparkckpt.engine.pages.LocalStateException
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.{SparkConf, SparkEnv}
-import org.apache.spark.sql.ckpt.store.LocalDisk
 import org.apache.spark.util.Utils
 
 /** A store whose state does not fit into its memory. */
@@ -51,7 +50,7 @@ class StoreLocalDiskSuite extends AnyFunSuite {
       val figures = h.metrics(second)
       assert(figures("ckptLocalBytes") > 3000 * 24 && figures("ckptLocalReads") == 1)
       assert(figures("ckptLocalReadBytes") > 0 && figures("ckptLocalWrittenBytes") > 3000 * 24)
-      assert(h.provider.memoryBytes < 200000)
+      assert(h.provider.subtask.memoryBytes < 200000)
       assert(localFiles.nonEmpty)
       h.notify("ended", 2)
       assert(localFiles.isEmpty)

@@ -8,12 +8,13 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
 import org.apache.spark.sql.ckpt.common.StoreUsageFailure
 import org.apache.spark.sql.ckpt.protocol.Notification
 import org.apache.spark.sql.execution.streaming.state._
@@ -94,7 +95,7 @@ class RegisteredFamiliesSuite extends AnyFunSuite {
       commitRows(h, provider)
       val other = h.newProvider(useColumnFamilies = true)
       val store = other.getReadStore(1)
-      other.notified(Notification(Notification.Ended))
+      other.subtask.notified(Notification(Notification.Ended))
       register(store)
       intercept[StoreUsageFailure](store.get(h.row(1), "left"))
       val next = other.getReadStore(1)

@@ -8,7 +8,7 @@
  * an "AS IS" BASIS, WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied. See the License for the
  * specific language governing permissions and limitations under the License.
  */
-package org.apache.spark.sql.ckpt
+package org.apache.spark.sql.ckpt.store
 
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
