@@ -387,7 +387,7 @@ final class HashMapStateBackend(
   private def loadByKeyGroup(
       target: StateVersion, segments: IndexedSeq[StateSegment], filter: RestoreFilter): Unit = {
     val phases = new FamilyPhases
-    new KeyGroupLoad(segments, phases.sink, filter, target.version).load(_ => true, phases)
+    new KeyGroupLoad(segments, phases.sink, filter, target.version).load(phases)
   }
 
   /** Key group after key group of all families, whichever have rows in it. */

@@ -66,23 +66,20 @@ private[engine] final class KeyGroupLoad(
   /**
    * Loads all blocks.
    *
-   * @param isWanted false for key groups to leave out
    * @throws StateStreamDamagedException if the contents were changed after they were written
    */
-  def load(isWanted: Int => Boolean, phases: KeyGroupPhases): Unit = {
+  def load(phases: KeyGroupPhases): Unit = {
     val blocks = ordered()
     var i = 0
     while (i < blocks.length) {
       keyGroup = keyGroupOf(blocks(i))
       val first = i
       while (i < blocks.length && keyGroupOf(blocks(i)) == keyGroup) i += 1
-      if (isWanted(keyGroup)) {
-        phases.beginKeyGroup(keyGroup)
-        loadBlocks(blocks, first, i, ofBases = false)
-        phases.beginBases()
-        loadBlocks(blocks, first, i, ofBases = true)
-        phases.endKeyGroup()
-      }
+      phases.beginKeyGroup(keyGroup)
+      loadBlocks(blocks, first, i, ofBases = false)
+      phases.beginBases()
+      loadBlocks(blocks, first, i, ofBases = true)
+      phases.endKeyGroup()
     }
   }
 

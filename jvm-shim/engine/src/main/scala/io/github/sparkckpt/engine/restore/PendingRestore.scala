@@ -10,20 +10,17 @@
  */
 package io.github.sparkckpt.engine.restore
 
-import java.util.BitSet
 import java.util.concurrent.TimeUnit.MILLISECONDS
 import java.util.concurrent.locks.ReentrantLock
-
-import scala.collection.mutable
 
 import io.github.sparkckpt.engine.bytes.Bytes
 import io.github.sparkckpt.engine.segment.{RestoreFilter, SegmentReader, StateSegment}
 import io.github.sparkckpt.engine.table.{ColdRows, KeyGroupFunction, StateTable}
 
 /**
- * Part of a table that a restore has left in its segments. The first access to a key loads its row alone
- * ([[RowLoads]]); from a base that cannot be searched, its key group. Once many are wanted, or rows that no key names,
- * the rest is loaded at once.
+ * Part of a table that a restore has left in its segments. An access to a key loads its row alone ([[RowLoads]]). Once
+ * many are wanted, or rows that no key names, the rest is loaded at once; so it is with the first access if rows cannot
+ * be looked up.
  *
  * A load never changes, moves or frees what an access has found: it adds other rows. So it may run in the middle of a
  * batch. It may evict pages, which readers bear anyway.
@@ -54,17 +51,10 @@ private[engine] final class PendingRestore(
   private val sink = new PlacedRows(table, keyGroups).sink(family)
   private val phases = new LoadPhases(table, () => checkOpen())
 
-  // Null if the base cannot be searched, and once everything is loaded.
+  // Null if no row is loaded alone, and once everything is loaded.
   @volatile private var rowLoads: RowLoads =
     if (keyGroups == null || !RowLoads.areUseful(segments)) null
     else new RowLoads(table, family, keyGroups, rows, newest, segments, phases)
-
-  // Blocks of each key group; null before the first one is wanted, and once everything is loaded.
-  @volatile private var blocksOf: mutable.LongMap[mutable.ArrayBuffer[Block]] = _
-  private val loaded = new BitSet
-
-  // Cost of the key groups that were loaded alone, in rows of a bulk load.
-  private var spent = 0L
 
   @volatile private var done = false
   @volatile private var closed = false
@@ -76,8 +66,7 @@ private[engine] final class PendingRestore(
     if (done) 0L
     else {
       val rows = rowLoads
-      blockCount * (BlockPlaceBytes + (if (blocksOf == null) 0L else BlockBytes)) +
-        (if (rows == null) 0L else rows.memoryBytes) + segments.memoryBytes
+      blockCount * BlockPlaceBytes + (if (rows == null) 0L else rows.memoryBytes) + segments.memoryBytes
     }
 
   /** True until everything is loaded. */
@@ -100,9 +89,7 @@ private[engine] final class PendingRestore(
     acquire()
     try {
       if (!done) demanded {
-        if (keyGroups == null) loadAll()
-        else if (rowLoads != null) loadRow(keyBase, keyOffset, keyLength)
-        else loadGroup(keyGroups.keyGroup(keyBase, keyOffset, keyLength))
+        if (rowLoads == null) loadAll() else loadRow(keyBase, keyOffset, keyLength)
       }
     } catch {
       case e: Throwable =>
@@ -171,49 +158,16 @@ private[engine] final class PendingRestore(
     }
   }
 
-  private def loadGroup(group: Int): Unit = if (!loaded.get(group)) {
-    if (blocksOf == null) blocksOf = blocksByGroup
-    blocksOf.get(group) match {
-      case None => loaded.set(group)
-      case Some(_) if isBulkCheaper => loadAll()
-      case Some(blocks) =>
-        val before = table.storedKeys
-        loading(blocks.map(_.segment).toSeq)(loadBlocks(group, blocks, _))
-        loaded.set(group)
-        spent += table.storedKeys - before + blocks.size * RowsPerBlock
-    }
-  }
-
-  private def blocksByGroup: mutable.LongMap[mutable.ArrayBuffer[Block]] = {
-    val found = mutable.LongMap.empty[mutable.ArrayBuffer[Block]]
-    for (i <- segments.keyGroups.indices; j <- segments.keyGroups(i).indices) {
-      found.getOrElseUpdate(segments.keyGroups(i)(j), mutable.ArrayBuffer.empty) += Block(i, j)
-    }
-    found
-  }
-
-  /** True if no further key group is loaded alone. */
-  private def isBulkCheaper: Boolean = blocksOf.size < MinGroups || spent * MaxShare > rows
-
-  private def loadBlocks(group: Int, blocks: Iterable[Block], open: Int => StateSegment): Unit = {
-    // Reads these blocks only.
-    val reader = new SegmentReader(sink, isExpected, window = 0)
-    blocks.foreach { block =>
-      reader.start(open(block.segment))
-      loadBlock(reader, block.index, group)
-    }
-  }
-
   private def loadAll(): Unit = if (!done) loading(segments.keyGroups.indices)(loadOthers)
 
-  /** Loads all blocks but those of the loaded key groups. */
+  /** Loads all rows but those that were loaded alone. */
   private def loadOthers(open: Int => StateSegment): Unit = {
     val opened = segments.keyGroups.indices.map(open)
     table.load.beginMore()
     if (rowLoads != null && !rowLoads.lackDeltas) {
       rowLoads.loadRest(opened.head)
     } else if (KeyGroupLoad.isUseful(opened)) {
-      new KeyGroupLoad(opened, sink, _ => true, newest).load(!loaded.get(_), phases)
+      new KeyGroupLoad(opened, sink, _ => true, newest).load(phases)
     } else {
       loadOneByOne(opened)
     }
@@ -232,17 +186,12 @@ private[engine] final class PendingRestore(
       reader.start(opened(i))
       var j = 0
       while (j < opened(i).offsets.length) {
-        val group = segments.keyGroups(i)(j)
-        if (!loaded.get(group)) loadBlock(reader, j, group)
+        checkOpen()
+        expected = segments.keyGroups(i)(j)
+        reader.loadBlock(j, newest)
         j += 1
       }
     }
-  }
-
-  private def loadBlock(reader: SegmentReader, index: Int, group: Int): Unit = {
-    checkOpen()
-    expected = group
-    reader.loadBlock(index, newest)
   }
 
   // Key group of the block that is being loaded: a block of another one is not that which was asked for.
@@ -256,8 +205,6 @@ private[engine] final class PendingRestore(
     if (done) {
       // Readers may hold this for long.
       rowLoads = null
-      blocksOf = null
-      loaded.clear()
       table.cold = null
       segments.close()
       segments.loaded(table.count)
@@ -285,27 +232,9 @@ private[engine] final class PendingRestore(
 
 private[engine] object PendingRestore {
 
-  /**
-   * Once key groups that were loaded alone have cost one of so many parts of a bulk load, the rest is loaded too. A
-   * batch that touches everything loses no more than this, and one that touches little never pays for the rest.
-   */
-  private final val MaxShare = 16
-
-  /** Cost of a block that is read alone, mostly that of opening its file. */
-  private final val RowsPerBlock = 200L
-
-  /** Least key groups of which one is worth a load of its own. */
-  private final val MinGroups = 4
-
   /** Time between two looks whether a waiting task was killed. */
   private final val LookMillis = 100L
 
   /** Bytes of the place of a block in its segment, and of its key group. */
   private final val BlockPlaceBytes = 12L
-
-  /** Bytes of a [[Block]] in a list of few. */
-  private final val BlockBytes = 96L
-
-  /** A block of a segment, by their positions. */
-  private final case class Block(segment: Int, index: Int)
 }

@@ -63,7 +63,7 @@ private[engine] final class RowLoads(
   def loadDeltas(open: Int => StateSegment): Unit = {
     val opened = deltas(segments).map(open)
     table.load.begin()
-    new KeyGroupLoad(opened, changes.sink(family), _ => true, newest).load(_ => true, phases)
+    new KeyGroupLoad(opened, changes.sink(family), _ => true, newest).load(phases)
     table.load.end()
     lacks = false
   }
