@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
 from spark_ckpt.checkpoint.policy import ShippingLimits
+from spark_ckpt.checkpoint.restore_plan import AT_ONCE, RestorePlan
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.format.integers import Int64, Natural
 from spark_ckpt.format.keys import SubtaskKey
@@ -202,11 +203,11 @@ class LocateReply:
         key_group_factors: numbering of the key groups.
         operator: Spark's short name of the operator.
         state_format_version: version of the operator's state format; None if it has none.
-        rows: rows of the store; an estimate unless `by_key_group`.
+        rows: rows of the store; an estimate if the plan loads by segment.
         segments: its segments: bases first, then deltas, oldest first.
         compaction: what the store should do to the chain of the located version.
         limits: as in `TriggerReply`.
-        by_key_group: whether the store may load a key group when it needs it.
+        restore: how the store loads the state.
         keep_deltas: as in `AckReply`.
     """
 
@@ -220,7 +221,7 @@ class LocateReply:
     segments: tuple[SegmentRef, ...]
     compaction: CompactionRequest = NO_COMPACTION
     limits: ShippingLimits | None = None
-    by_key_group: bool = False
+    restore: RestorePlan = AT_ONCE
     keep_deltas: bool = False
 
 

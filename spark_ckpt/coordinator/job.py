@@ -167,8 +167,10 @@ class Job:
         """
         self._settle()
         if request.version > 0:
-            state, is_newest = self._checkpoint_cache.state_of(request.version), request.version == self._parent.version
-            reply = located(request, state, self._compactions, is_newest)
+            state, job = self._checkpoint_cache.state_of(request.version), self._open
+            is_newest = request.version == self._parent.version
+            slow = job.storage.requests_are_slow
+            reply = located(request, state, self._compactions, job.config, is_newest=is_newest, requests_are_slow=slow)
             return replace(reply, limits=self._limits)
         job, operator_id = self._open, request.subtask.operator_id
         operator = next((o for o in self._trigger.operators if o.operator_id == operator_id), None)

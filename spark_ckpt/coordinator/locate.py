@@ -5,22 +5,33 @@ from __future__ import annotations
 from spark_ckpt.checkpoint.chains import chain_of
 from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.load import CheckpointState
-from spark_ckpt.compaction.request import NO_REQUEST
+from spark_ckpt.checkpoint.restore_plan import restore_plan
 from spark_ckpt.compaction.requests import CompactionRequests
+from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.errors import CheckpointError
 from spark_ckpt.format.state_ids import canonical_state_id
-from spark_ckpt.messages import Locate, LocateReply
+from spark_ckpt.messages import NO_COMPACTION, Locate, LocateReply
 
 
-def located(request: Locate, state: CheckpointState, compactions: CompactionRequests, is_newest: bool) -> LocateReply:
+def located(
+    request: Locate,
+    state: CheckpointState,
+    compactions: CompactionRequests,
+    config: CheckpointConfig,
+    *,
+    is_newest: bool,
+    requests_are_slow: bool,
+) -> LocateReply:
     """Reply to `locate` from a completed checkpoint of the requested version.
 
     Args:
         request: request of a store.
         state: completed checkpoint.
         compactions: requests for compactions of the job.
+        config: settings of the query.
         is_newest: whether no later version is complete. Only its chain is compacted: that of an earlier one, which a
             repeated task loads, is not the chain that the next ack extends.
+        requests_are_slow: whether a request to the storage takes long.
 
     Raises:
         StateIdMismatchError: the checkpoint has another state id than Spark asks for.
@@ -43,7 +54,14 @@ def located(request: Locate, state: CheckpointState, compactions: CompactionRequ
             "are from different runs: go back to a batch on which both agree"
         )
     store = next(store for store in state.batch.stores if store.key == key.of_operator)
-    compaction = compactions.on_load(key, request.version, chain, state.table) if is_newest else NO_REQUEST
+    compaction = compactions.on_load(key, request.version, chain, state.table) if is_newest else NO_COMPACTION
+    plan = restore_plan(
+        chain,
+        config,
+        has_exact_rows=state.has_exact_rows(chain),
+        is_base_due=compaction.is_full,
+        requests_are_slow=requests_are_slow,
+    )
     return LocateReply(
         request.state_id or chain.state_id,  # as Spark writes it: commits of earlier releases lack the dashes
         state.record.id,
@@ -54,6 +72,6 @@ def located(request: Locate, state: CheckpointState, compactions: CompactionRequ
         chain.rows,
         chain.entries,
         compaction,
-        by_key_group=state.has_exact_rows(chain),
+        restore=plan,
         keep_deltas=compactions.merges_deltas(chain),
     )

@@ -88,7 +88,7 @@ def test_runs_batches_and_tells_where_the_state_is(process: SideProcess, driver:
     key = driver.subtasks()[1]
     header, reply = process.ask(*wire.locate(driver.run_id, key, 5, driver.ids[key]))
     assert header["checkpoint_id"] == 6
-    assert header["by_key_group"]
+    assert header["restore"]["mode"] == "by_key_group"
     assert len(reply.index) == 12 * sum(segment["blocks"] for segment in header["segments"])
     at = position = 0
     for segment in header["segments"]:

@@ -404,7 +404,7 @@ def test_a_run_whose_rollback_fails_midway_completes_and_drops_nothing_more(
 def _report_damage(query: Query, batch: int) -> None:
     assert query.driver.job is not None
     for key in query.driver.subtasks():
-        query.driver.job.unreadable(Unreadable(query.driver.run_id, key, batch, "wrong block checksum"))
+        query.driver.job.unreadable(Unreadable(key, batch, "wrong block checksum", job=query.driver.run_id))
 
 
 def test_a_rollback_that_is_tried_again_uses_no_name_of_the_first_try(elsewhere: Query) -> None:
@@ -435,8 +435,8 @@ def test_a_rollback_uses_no_name_of_a_checkpoint_that_could_not_be_written(elsew
         driver.job.acknowledge(ack)
     with pytest.raises(TooManyFailuresError):
         driver.job.acknowledge(acks[-1])
-    task = acks[-1].task
-    driver.job.task_failed(TaskFailed(driver.run_id, task.stage_id, task.stage_attempt, task.partition, 0, "killed"))
+    stage, attempt, partition = acks[-1].task[:3]
+    driver.job.task_failed(TaskFailed(stage, attempt, partition, 0, "killed", job=driver.run_id))
     with pytest.raises(RolledBackError):
         _report_damage(elsewhere, batch)
     (tried, *_), (published, *_) = _newest_names(storage)

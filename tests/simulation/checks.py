@@ -335,6 +335,11 @@ class Checks:
         if rows != answer:
             self._violated(f"the store of {key} has {rows} at version {version}; the answer is {answer}")
 
+    def loaded(self, key: SubtaskKey, version: int, rows: Rows, looked_up: Rows) -> None:
+        """A store has loaded the rest of a version, whose rows were looked up before."""
+        if rows != looked_up:
+            self._violated(f"the store of {key} has loaded {rows} at version {version}; it has looked up {looked_up}")
+
     def sent(self, ack: Ack) -> None:
         """A store is about to send an ack."""
         if self._is_calm and (ack.base is not None or ack.merged is not None):

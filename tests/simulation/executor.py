@@ -99,6 +99,8 @@ class Store:
         self._must_bring_base = False
         self._is_lost = False
         """True if the local disk has lost the rows of the version."""
+        self._cold: LocateReply | None = None
+        """Location of the rows of the version, if some of them are still in its segments only."""
 
     def open(self, trigger: Trigger, wanted: str | None, offset: int) -> Rows:
         """Rows at the version from which a batch starts, at this offset of the input; `wanted` is the state id named by
@@ -107,12 +109,14 @@ class Store:
         driver, world = self._executor.driver, self._executor.world
         if self._executor.disk_fails("between batches"):
             self._lose()
+        if self._version != version and self._held(version) is not None:
+            self._load_rest()
         located = driver.bridge.locate(
             trigger, Locate(self._key, version, wanted, job=trigger.job), self._held(version)
         )
         if located is not None and not (version > 0 and located.state_id == self._held(version)):
             try:
-                self._load(version, located)
+                self._load(version, located, offset)
             except TaskError as e:
                 driver.bridge.unreadable(Unreadable(self._key, version, str(e), job=trigger.job))
                 raise
@@ -131,6 +135,22 @@ class Store:
             self._is_open = False
             raise TaskError("the local disk has lost a row")
         return self._rows
+
+    def look_up(self, trigger: Trigger, changes: Changes) -> None:
+        """Looks up the rows that a batch changes, and loads the rest once that has cost the budget of the plan."""
+        if self._cold is None or not changes:
+            return
+        plan = self._cold.restore
+        rows = sum(map(len, changes.values()))
+        if plan.budget and rows * plan.row_cost + len(changes) * plan.key_group_cost <= plan.budget:
+            return
+        self._executor.world.count("loaded the rest in a batch")
+        if error := self._load_rest():
+            self._take_back()
+            self._is_open = False
+            version = trigger.version - 1
+            self._executor.driver.bridge.unreadable(Unreadable(self._key, version, str(error), job=trigger.job))
+            raise error
 
     def commit(self, trigger: Trigger, task: Task, changes: Changes) -> str:
         """Acknowledges the next version.
@@ -198,10 +218,15 @@ class Store:
         if version is None:
             return
         if event is Event.COMPLETE and self._version < version - 1 and not self._is_open:
-            self._version, self._id, self._rows = -1, None, {}
+            self._version, self._id, self._rows, self._cold = -1, None, {}, None
             self._committed = self._aside = None
             self.forget_base()
         elif event is Event.COMPLETE and self._version == version - 1 and self._committed is not None:
+            if self._cold is not None:
+                delay = self._cold.restore.rest_after_ms / 1000
+                scheduler, group = self._executor.world.scheduler, self._executor.group
+                scheduler.spawn("later load", group, partial(self._load_later, self._cold), delay)
+                return
             with suppress(TaskError):
                 self._fold()
         elif event is Event.ABORTED and self._version == version - 1:
@@ -222,7 +247,7 @@ class Store:
 
     def _lose(self) -> None:
         """The local disk loses the rows."""
-        self._is_lost, self._rows = True, {}
+        self._is_lost, self._rows, self._cold = True, {}, None
 
     def _held(self, version: int) -> str | None:
         if self._is_lost:
@@ -239,7 +264,39 @@ class Store:
             self._committed = self._aside
         self._aside = None
 
-    def _load(self, version: int, located: LocateReply) -> None:
+    def _load(self, version: int, located: LocateReply, offset: int) -> None:
+        """Loads a version by the plan of its location."""
+        cold = located if located.restore.mode == "by_row" else None
+        # What lookups find, if the segments are right: `_load_rest` compares.
+        rows = self._executor.world.query.answer(offset, self._key) if cold else self._read(located)
+        self._rows, self._version, self._id, self._is_lost = rows, version, located.state_id, False
+        self._cold = cold
+        self._committed = self._aside = None
+        self.forget_base()
+
+    def _load_rest(self) -> TaskError | None:
+        """Loads what is in segments only. After an error, the rows are lost."""
+        cold = self._cold
+        if cold is None:
+            return None
+        try:
+            rows = self._read(cold)
+        except TaskError as e:
+            if self._cold is cold:
+                self._lose()
+            return e
+        if self._cold is cold:
+            self._cold = None
+            self._executor.world.checks.loaded(self._key, self._version, rows, self._rows)
+        return None
+
+    def _load_later(self, cold: LocateReply) -> None:
+        """Loads the rest in the background, unless that is done or the store has other state."""
+        if self._cold is cold:
+            self._executor.world.count("loaded the rest in the background")
+            self._load_rest()
+
+    def _read(self, located: LocateReply) -> Rows:
         rows: Rows = {}
         for segment in located.segments:
             data = bytes(segment.data) if segment.path is None else self._executor.read(segment.path)
@@ -248,9 +305,7 @@ class Store:
                 for section in block.sections:
                     entries = {key: value for key, value in section.entries if not isinstance(value, tuple)}
                     rows = applied(rows, {block.key_group: entries})
-        self._rows, self._version, self._id, self._is_lost = rows, version, located.state_id, False
-        self._committed = self._aside = None
-        self.forget_base()
+        return rows
 
     def _obey(self, due: bool, required: bool, merge: tuple[SegmentRef, ...]) -> None:
         """Follows the coordinator's demand for a base of the version in the table, or for merged deltas."""
@@ -277,6 +332,8 @@ class Store:
         if self._executor.disk_fails("in a base"):
             self._lose()
             raise TaskError("the local disk has lost a page")
+        if error := self._load_rest():
+            raise error
         step = next((step for step in self._steps if step.span.is_base and step.left), None)
         if step is not None:
             self._executor.world.count("waited for a slow base")
@@ -301,6 +358,8 @@ class Store:
         def made() -> BaseSnapshot:
             if self._executor.disk_fails("in a base"):
                 raise TaskError("the disk has no space to sort a base")
+            if error := self._load_rest():
+                raise error
             return write()
 
         self.forget_base()

@@ -61,6 +61,7 @@ class Profile:
         merges: whether deltas are merged, although segments are small here.
         slow: most batches that the writing of a base or a merge takes; 0 if it takes some seconds.
         local_disk: probability that an executor's local disk fails when a store needs it.
+        is_lazy: whether states may be restored lazily, although they have few rows here.
         small_bytes: replacement for `policy.SMALL_BYTES`, since segments are small here; None keeps the original.
     """
 
@@ -90,6 +91,7 @@ class Profile:
     merges: bool = False
     slow: int = 0
     local_disk: float = 0.0
+    is_lazy: bool = False
 
     @staticmethod
     def of(rng: random.Random) -> Profile:

@@ -159,6 +159,7 @@ class TaskSet:
                 store = attempt.executor.store(trigger.job, key)
                 rows = store.open(trigger, self._run.wanted(key), self._read[0])
                 changes[key] = query.changes_between(*self._read, key, rows)
+                store.look_up(trigger, changes[key])
             for key in keys:
                 store = attempt.executor.store(trigger.job, key)
                 attempt.ids[key] = store.commit(trigger, task, changes[key])

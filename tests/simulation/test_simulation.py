@@ -46,6 +46,9 @@ CASES = {
         settings={"inlineThreshold": "0"},
     ),
     "executors are lost": Profile(incidents=8, weights={"lose executor": 1}, layout="stages", batches=7),
+    "state is restored lazily": Profile(
+        is_lazy=True, incidents=8, weights={"lose executor": 1, "stop query": 1}, large=0.5, batches=7
+    ),
     "local disks fail": Profile(local_disk=0.2, batches=7, settings={"chain.maxDeltas": "2"}),
     "local disks fail under speculating tasks": Profile(
         local_disk=0.05, speculation=0.5, twice=0.5, layout="stores", large=0.5, incidents=4
@@ -283,6 +286,8 @@ def test_all_that_can_go_wrong_does() -> None:
             "started over",
             "batch in real-time mode",
             "offsets purged",
+            "loaded the rest in a batch",
+            "loaded the rest in the background",
             *(f"clock: {how}" for how in ("forward", "back", "1970", "still")),
         ),
     ):

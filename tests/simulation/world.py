@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
+from spark_ckpt.checkpoint import restore_plan
 from spark_ckpt.clock import Clock
 from spark_ckpt.compaction import policy, tiers
 from spark_ckpt.completed import ClaimRecord
@@ -53,7 +54,8 @@ class World:
     def __init__(self, seed: int, profile: Profile | None = None) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
-        drawn = Profile.of(self.rng)
+        # Not drawn, so that each seed keeps its schedule.
+        drawn = replace(Profile.of(self.rng), is_lazy=seed % 2 == 1)
         self.profile = profile or drawn
         self.faults = replace(self.profile.faults)
         self.query = self.profile.query(seed)
@@ -155,6 +157,7 @@ class World:
             patch("spark_ckpt.checkpoint.load.loads", read_metadata),
             patch.object(policy, "SMALL_BYTES", self.profile.small_bytes or policy.SMALL_BYTES),
             patch.object(tiers, "MIN_BASE", 0 if self.profile.merges else tiers.MIN_BASE),
+            patch.object(restore_plan, "MIN_LAZY_ROWS", 0 if self.profile.is_lazy else restore_plan.MIN_LAZY_ROWS),
         ):
             try:
                 if self.profile.foreign:

@@ -18,7 +18,7 @@ import scala.util.control.NonFatal
 
 import io.github.sparkckpt.engine.compaction.{BaseSnapshot, HashMapSnapshot}
 import io.github.sparkckpt.engine.pages.{LocalTier, TableRecord}
-import io.github.sparkckpt.engine.restore.{KeyGroupLoad, KeyGroupPhases, PendingRestore, StoredSegments}
+import io.github.sparkckpt.engine.restore.{KeyGroupLoad, KeyGroupPhases, LookupBudget, PendingRestore, StoredSegments}
 import io.github.sparkckpt.engine.segment._
 import io.github.sparkckpt.engine.table.{KeyAccess, KeyGroupFunction, StateTable, UndeclaredKeyGroups}
 
@@ -305,13 +305,13 @@ final class HashMapStateBackend(
       version: Long,
       rows: Long,
       segments: StoredSegments,
-      byKeyGroup: Boolean,
+      budget: LookupBudget,
       stateId: String): Unit = synchronized {
     clear(-1, 0)
     if (foldedFamilies.size != 1 || foldedFamilies.valuesIterator.exists(_.multiValue)) {
       throw new IllegalStateException("Only the rows of one column family without lists can be loaded later.")
     }
-    later.set(foldedFamilies.valuesIterator.next().restoreLater(rows, version, segments, byKeyGroup, checkTask))
+    later.set(foldedFamilies.valuesIterator.next().restoreLater(rows, version, segments, budget, checkTask))
     current = Loaded(StateVersion(version, stateId))
   }
 

@@ -15,7 +15,7 @@ import java.util.Arrays
 import io.github.sparkckpt.engine.buffer.{ChangeSource, WriteBuffer, WriteLog}
 import io.github.sparkckpt.engine.bytes.{Bytes, EntryCursor, ListCursor}
 import io.github.sparkckpt.engine.pages.{LocalTier, RecordPages, TableRecord}
-import io.github.sparkckpt.engine.restore.{PendingRestore, StoredSegments, TableRetiredException}
+import io.github.sparkckpt.engine.restore.{LookupBudget, PendingRestore, StoredSegments, TableRetiredException}
 import io.github.sparkckpt.engine.table.{KeyAccess, KeyGroupFunction, LookupQueue, StateTable}
 
 import org.apache.spark.unsafe.Platform
@@ -434,10 +434,10 @@ final class HashMapTable private[engine] (
       rows: Long,
       version: Long,
       segments: StoredSegments,
-      byKeyGroup: Boolean,
+      budget: LookupBudget,
       checkTask: () => Unit): PendingRestore = {
-    val groups = if (byKeyGroup && currentAccess == KeyAccess.Point) keyGroupFunction.another else null
-    val pending = new PendingRestore(currentTable, name, groups, rows, version, segments, checkTask)
+    val groups = if (currentAccess == KeyAccess.Point) keyGroupFunction.another else null
+    val pending = new PendingRestore(currentTable, name, groups, rows, budget, version, segments, checkTask)
     currentTable.cold = pending
     pending
   }

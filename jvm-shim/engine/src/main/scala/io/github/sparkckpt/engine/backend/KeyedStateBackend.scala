@@ -13,7 +13,7 @@ package io.github.sparkckpt.engine.backend
 import java.io.OutputStream
 
 import io.github.sparkckpt.engine.compaction.BaseSnapshot
-import io.github.sparkckpt.engine.restore.StoredSegments
+import io.github.sparkckpt.engine.restore.{LookupBudget, StoredSegments}
 import io.github.sparkckpt.engine.segment.{RestoreFilter, SegmentBuffer, SegmentBytes, SegmentInfo, StateSegment}
 import io.github.sparkckpt.engine.table.{KeyAccess, KeyGroupFunction}
 
@@ -222,15 +222,16 @@ trait KeyedStateBackend {
    * loaded. An error at a later load breaks the state, see [[isBroken]]; the reader gets the error of the segments.
    *
    * @param rows       exact number of rows in the segments
-   * @param byKeyGroup true if an access to a key may load its key group alone; the segments' blocks must hold all keys
-   *                   in the key groups that the family's function gives
+   * @param budget what lookups of single rows may cost before the rest is loaded. If not zero, the first segment has
+   *               all of the state at its version, in the order of hashes; its blocks and those of the others hold all
+   *               keys in the key groups that the family's function gives
    * @throws IllegalStateException unless one column family is declared, with one value per key
    */
   def restoreLater(
       version: Long,
       rows: Long,
       segments: StoredSegments,
-      byKeyGroup: Boolean,
+      budget: LookupBudget,
       stateId: String = ""): Unit
 
   /** True if rows are still in segments. From any thread. */

@@ -19,8 +19,7 @@ import io.github.sparkckpt.engine.table.{ColdRows, KeyGroupFunction, StateTable}
 
 /**
  * Part of a table that a restore has left in its segments. An access to a key loads its row alone ([[RowLoads]]). Once
- * many are wanted, or rows that no key names, the rest is loaded at once; so it is with the first access if rows cannot
- * be looked up.
+ * that has cost its budget, or rows are wanted that no key names, the rest is loaded at once.
  *
  * A load never changes, moves or frees what an access has found: it adds other rows. So it may run in the middle of a
  * batch. It may evict pages, which readers bear anyway.
@@ -30,8 +29,9 @@ import io.github.sparkckpt.engine.table.{ColdRows, KeyGroupFunction, StateTable}
  *
  * @param table     an empty table
  * @param family    its column family, the only one of the store
- * @param keyGroups key group of a key; null if everything is to be loaded at the first access
+ * @param keyGroups key group of a key; null if it is unknown, and the first access loads everything
  * @param rows      number of rows in the segments
+ * @param budget    what lookups may cost
  * @param newest    version of the state
  * @param checkTask throws if the task of the thread that calls it was killed
  */
@@ -40,6 +40,7 @@ private[engine] final class PendingRestore(
     family: String,
     keyGroups: KeyGroupFunction,
     override val rows: Long,
+    budget: LookupBudget,
     newest: Long,
     segments: StoredSegments,
     checkTask: () => Unit)
@@ -53,8 +54,8 @@ private[engine] final class PendingRestore(
 
   // Null if no row is loaded alone, and once everything is loaded.
   @volatile private var rowLoads: RowLoads =
-    if (keyGroups == null || !RowLoads.areUseful(segments)) null
-    else new RowLoads(table, family, keyGroups, rows, newest, segments, phases)
+    if (keyGroups == null || budget.total == 0) null
+    else new RowLoads(table, family, keyGroups, budget, newest, segments, phases)
 
   @volatile private var done = false
   @volatile private var closed = false

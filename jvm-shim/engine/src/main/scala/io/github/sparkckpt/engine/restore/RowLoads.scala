@@ -20,7 +20,7 @@ import io.github.sparkckpt.engine.table.{KeyGroupFunction, KeySet, StateTable}
  *
  * @param family    column family, the only one of the store
  * @param keyGroups key group of a key
- * @param rows      number of rows in the segments
+ * @param budget    what lookups may cost
  * @param newest    version of the state
  * @param phases    of a load of the table
  */
@@ -28,7 +28,7 @@ private[engine] final class RowLoads(
     table: StateTable,
     family: String,
     keyGroups: KeyGroupFunction,
-    rows: Long,
+    budget: LookupBudget,
     newest: Long,
     segments: StoredSegments,
     phases: LoadPhases) {
@@ -40,7 +40,6 @@ private[engine] final class RowLoads(
   // The other changes by deltas are in the table.
   private val removed = new KeySet
 
-  // In rows of a load of everything.
   private var spent = 0L
 
   /** Bytes of memory, estimated while a row is loaded. */
@@ -53,7 +52,7 @@ private[engine] final class RowLoads(
   def lackDeltas: Boolean = lacks
 
   /** True if so much was loaded row by row that the rest is better loaded at once. */
-  def isBulkCheaper: Boolean = spent * MaxShare > rows
+  def isBulkCheaper: Boolean = spent > budget.total
 
   /** True if the table has the row of a key, or a delta has removed it. */
   def hasLoaded(hash: Int, keyBase: AnyRef, keyOffset: Long, keyLength: Int): Boolean =
@@ -80,14 +79,14 @@ private[engine] final class RowLoads(
       if (lookups == null) lookups = new BaseLookups(base, keyGroups, newest)
       if (!lookups.isOpen(group)) {
         isOpen = lookups.open(group)
-        spent += rows / math.max(1, base.offsets.length) / RowsPerCheckedRow
+        spent += budget.perKeyGroup
       }
       if (isOpen && lookups.find(group, hash, keyBase, keyOffset, keyLength)) {
         table.insert(hash, group, keyBase, keyOffset, keyLength,
           lookups.valueBase, lookups.valueOffset, lookups.valueLength)
       }
     }
-    spent += RowsPerLookup
+    spent += budget.perRow
     isOpen
   }
 
@@ -144,38 +143,6 @@ private[engine] final class RowLoads(
 
 private[engine] object RowLoads {
 
-  /**
-   * Once rows that were loaded alone have cost one of so many parts of a load of everything, the rest is loaded too. A
-   * batch that touches everything loses no more than this.
-   */
-  private final val MaxShare = 8
-
-  /** Deltas are at most one of so many parts of the base. */
-  private final val MaxDeltas = 2
-
-  /** Number of newest deltas that tell how much a batch changes, and its largest part of the base. */
-  private final val Newest = 4
-  private final val MaxBatch = 256
-
-  /** Cost of a lookup, which reads a file twice. */
-  private final val RowsPerLookup = 25L
-
-  /** Rows of a key group that are read and checked in the time of one that is loaded. */
-  private final val RowsPerCheckedRow = 32L
-
-  /**
-   * True if the base can be searched, and it pays: there are so few deltas that to load them costs little, and the last
-   * batches have changed so little that the next one is not likely to need many rows.
-   */
-  def areUseful(segments: StoredSegments): Boolean = segments.flags.headOption.exists(isOrdered) && {
-    val base = segments.sizes.head
-    val batches = deltas(segments).takeRight(Newest).map(i => segments.sizes(i) / segments.covers(i))
-    !segments.flags.tail.exists(isOrdered) && segments.sizes.tail.sum * MaxDeltas <= base &&
-    batches.forall(_ * MaxBatch <= base)
-  }
-
-  private def isOrdered(flags: Int): Boolean = SegmentInfo.has(flags, SegmentConstants.OrderedFlag)
-
   /** Positions of the deltas. */
-  def deltas(segments: StoredSegments): Range = segments.keyGroups.indices.tail
+  def deltas(segments: StoredSegments): Range = segments.keyGroups.indices.drop(1)
 }

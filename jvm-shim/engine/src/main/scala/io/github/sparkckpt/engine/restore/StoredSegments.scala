@@ -29,15 +29,6 @@ trait StoredSegments {
   /** Bytes of memory of segments that are in no file, until [[close]]. */
   def memoryBytes: Long = 0
 
-  /** For each segment its bytes; 0 if they are unknown. */
-  def sizes: IndexedSeq[Long]
-
-  /** For each segment the number of versions whose changes it has. */
-  def covers: IndexedSeq[Int]
-
-  /** For each segment the flags that its writer has set ([[SegmentInfo]]). */
-  def flags: IndexedSeq[Int]
-
   /**
    * Opens a segment for reads of single rows, unless it is open. It stays open until [[close]].
    *

@@ -9,6 +9,6 @@
  * specific language governing permissions and limitations under the License.
  */
 /**
- * Restores of state from segments: one key group at a time, or later, row by row when a batch wants them.
+ * Restores of state from segments: one key group after another, or row by row when a batch wants them.
  */
 package io.github.sparkckpt.engine.restore

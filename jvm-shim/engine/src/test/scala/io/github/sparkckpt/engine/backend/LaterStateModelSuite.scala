@@ -19,7 +19,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.Random
 
 import io.github.sparkckpt.engine.pages.{LocalTier, MemoryBudget, RecordPages}
-import io.github.sparkckpt.engine.restore.StoredSegments
+import io.github.sparkckpt.engine.restore.{LookupBudget, StoredSegments}
 import io.github.sparkckpt.engine.segment.{SegmentBytes, StateSegment}
 import io.github.sparkckpt.engine.support.BackendTesting
 import org.scalatest.funsuite.AnyFunSuite
@@ -113,9 +113,6 @@ class LaterStateModelSuite extends AnyFunSuite with BackendTesting {
       override val keyGroups: IndexedSeq[Array[Int]] = chain.map(_._2.info.keyGroups).toIndexedSeq
       override def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit =
         body(wanted.map(i => i -> open(i)).toMap)
-      override val sizes: IndexedSeq[Long] = chain.map(_._2.bytes.length.toLong).toIndexedSeq
-      override val covers: IndexedSeq[Int] = chain.indices.map(i => if (i == 0) 1 else 100000)
-      override val flags: IndexedSeq[Int] = chain.map(_._2.info.flags).toIndexedSeq
       override def lookingUp(i: Int)(body: StateSegment => Unit): Unit = body(open(i))
       override def close(): Unit = ()
       override def unreadable(cause: Throwable): Throwable = cause
@@ -124,7 +121,9 @@ class LaterStateModelSuite extends AnyFunSuite with BackendTesting {
 
     def run(): Unit = {
       backend.declareFamily("default", groups)
-      backend.restoreLater(version, model.size, stored, byKeyGroup = r.nextInt(8) != 0)
+      val looksUp = r.nextInt(8) != 0 && chain.head._2.info.isOrdered
+      val budget = if (looksUp) LookupBudget(rows / 8, 25, rows / K / 32) else LookupBudget.Zero
+      backend.restoreLater(version, model.size, stored, budget)
       val beside = new Beside
       beside.start()
       try {

@@ -12,7 +12,7 @@ package io.github.sparkckpt.engine.backend
 
 import java.io.OutputStream
 
-import io.github.sparkckpt.engine.restore.StoredSegments
+import io.github.sparkckpt.engine.restore.{LookupBudget, StoredSegments}
 import io.github.sparkckpt.engine.segment.{RestoreFilter, StateSegment}
 import io.github.sparkckpt.engine.support.{BackendTesting, ByteOrder, LiveHeap}
 import io.github.sparkckpt.engine.table.KeyAccess
@@ -68,10 +68,6 @@ class MemoryCountSuite extends AnyFunSuite with BackendTesting with LiveHeap {
     private def open(i: Int): StateSegment = StateSegment(
       all(i)._1, source(all(i)._2.bytes), all(i)._2.info.offsets, keyGroups = all(i)._2.info.keyGroups)
     override def reading(wanted: Seq[Int])(body: (Int => StateSegment) => Unit): Unit = body(open)
-    override val sizes: IndexedSeq[Long] = all.map(_._2.bytes.length.toLong).toIndexedSeq
-    // As of a merged delta of many small batches, or rows would not be looked up.
-    override val covers: IndexedSeq[Int] = IndexedSeq(1, 100000)
-    override val flags: IndexedSeq[Int] = all.map(_._2.info.flags).toIndexedSeq
     override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = body(open(segment))
     override def close(): Unit = ()
     override def unreadable(cause: Throwable): Throwable = cause
@@ -102,7 +98,7 @@ class MemoryCountSuite extends AnyFunSuite with BackendTesting with LiveHeap {
     val check = new Check
     val backend = newBackend(K)
     backend.declareFamily("default", groups)
-    backend.restoreLater(2, Rows, stored, byKeyGroup = true)
+    backend.restoreLater(2, Rows, stored, LookupBudget(Rows / 8, 25, Rows / K / 32))
     backend.openForWrite(2)
     (0L until 200L).foreach(i => assert(get(backend.table("default"), key(i * 997 % Rows)) != null))
     assert(get(backend.table("default"), key(Rows + 1)) == null)

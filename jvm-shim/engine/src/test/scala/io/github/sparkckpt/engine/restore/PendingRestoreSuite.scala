@@ -26,8 +26,8 @@ import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
-/** Restores from bases that cannot be searched: the first access loads everything. */
-class PendingRestoreSuite extends PendingRestoreTests(isOrdered = false) {
+/** Restores whose first access loads everything. */
+class PendingRestoreSuite extends PendingRestoreTests(looksUp = false) {
   test("nothing is read until a key is wanted, and then everything, in one pass") {
     val chain = new Chain(rows = 20000, deltas = 2, seed = 1)
     val stored = chain.stored
@@ -55,8 +55,8 @@ class PendingRestoreSuite extends PendingRestoreTests(isOrdered = false) {
   }
 }
 
-/** Restores from bases in the order of hashes, with few deltas. */
-class RowLoadsSuite extends PendingRestoreTests(isOrdered = true) with ByKeyGroup {
+/** Restores that look rows up in a base in the order of hashes. */
+class RowLoadsSuite extends PendingRestoreTests(looksUp = true) with ByKeyGroup {
 
   /** The base of a chain with keys of one length, but with the keys of each block in reverse. */
   private def reversed(s: SegmentBytes): SegmentBytes = {
@@ -168,7 +168,7 @@ class RowLoadsSuite extends PendingRestoreTests(isOrdered = true) with ByKeyGrou
 }
 
 /** Restores that leave rows in their segments. */
-abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with BackendTesting {
+abstract class PendingRestoreTests(looksUp: Boolean) extends AnyFunSuite with BackendTesting {
   protected val K = 64
   protected val groups = groupsByHash(K)
 
@@ -204,12 +204,6 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
       }
       StateSegment(isBase, source, s.info.offsets, keyGroups = s.info.keyGroups)
     }
-
-    override val sizes: IndexedSeq[Long] = segments.map(_._2.bytes.length.toLong).toIndexedSeq
-
-    override val covers: IndexedSeq[Int] = segments.map(_ => 1).toIndexedSeq
-
-    override val flags: IndexedSeq[Int] = segments.map(s => if (isOrdered) s._2.info.flags else 0).toIndexedSeq
 
     override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = {
       lookups += 1
@@ -247,7 +241,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
     found += (true -> base(source))
     for (d <- 0 until deltas) {
       source.openForWrite(1L + d)
-      for (_ <- 0 until rows / (if (isOrdered) 400 else 10) + 1) {
+      for (_ <- 0 until rows / (if (looksUp) 400 else 10) + 1) {
         val i = r.nextInt(rows * 5 / 4).toLong
         if (r.nextInt(3) > 0) set(i)
         else {
@@ -265,11 +259,13 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
 
     def stored = new Stored(segments: _*)
 
-    def opened(
-        of: StoredSegments, byKeyGroup: Boolean = true, checkTask: () => Unit = () => ()): HashMapStateBackend = {
+    def budget: LookupBudget =
+      if (!looksUp) LookupBudget.Zero else LookupBudget(math.max(1, model.size / 8), 25, model.size / K / 32)
+
+    def opened(of: StoredSegments, checkTask: () => Unit = () => ()): HashMapStateBackend = {
       val backend = newBackend(K, checkTask = checkTask)
       backend.declareFamily("default", groups)
-      backend.restoreLater(version, model.size, of, byKeyGroup, "id")
+      backend.restoreLater(version, model.size, of, budget, "id")
       backend.declareFamily("default", groups)
       backend
     }
@@ -285,18 +281,6 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
   private def groupOf(i: Long): Int = {
     val k = longs(i, i)
     groups.keyGroup(k, Start, k.length)
-  }
-
-  test("without key groups of keys, everything is loaded with the first access") {
-    val chain = new Chain(rows = 3000, deltas = 1, seed = 3)
-    val stored = chain.stored
-    val backend = chain.opened(stored, byKeyGroup = false)
-    backend.openForWrite(chain.version)
-    assert(stored.reads.isEmpty)
-    get(backend.table("default"), longs(1, 1))
-    assert(!backend.isPending && stored.reads == Seq(0, 1))
-    assertSame(contents(backend.table("default")), chain.model)
-    backend.close()
   }
 
   private val uses = Seq[(String, HashMapStateBackend => Unit)](
@@ -324,7 +308,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
     val backend = chain.opened(chain.stored)
     backend.openForWrite(chain.version)
     var rows = chain.model.size
-    if (isOrdered && remove(backend.table("default"), longs(2, 2))) rows -= 1
+    if (looksUp && remove(backend.table("default"), longs(2, 2))) rows -= 1
     assert(backend.isPending && backend.rowCount == rows)
     use(backend)
     assert(!backend.isPending)
@@ -354,7 +338,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
     set(1, 4)
     model.put(ByteBuffer.wrap(longs(1, 1)), ByteBuffer.wrap(longs(4)))
     backend.commit("c")
-    assert(backend.isPending == isOrdered && backend.rowCount == model.size)
+    assert(backend.isPending == looksUp && backend.rowCount == model.size)
     val other = newBackend(K)
     other.declareFamily("default", groups)
     val deltas = chain.segments :+ (false -> backend.deltaBytes())
@@ -368,7 +352,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
   for (seed <- 1 to 12) test(s"a random batch agrees with that of a state that is all there, seed $seed") {
     val chain = new Chain(rows = 500 + 300 * seed, deltas = seed % 4, seed)
     val r = new Random(seed)
-    val (later, eager) = (chain.opened(chain.stored, byKeyGroup = seed % 5 != 0), chain.eager())
+    val (later, eager) = (chain.opened(chain.stored), chain.eager())
     val both = Seq(later, eager)
     var version = chain.version
     for (_ <- 0 until 4) {
@@ -543,7 +527,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
     val backend = chain.opened(damaged(chain, groupOf(5)))
     val other = (6L until 1000L).find(groupOf(_) != groupOf(5)).get
     backend.openForWrite(chain.version)
-    if (isOrdered) put(backend.table("default"), longs(other, other), longs(1))
+    if (looksUp) put(backend.table("default"), longs(other, other), longs(1))
     assert(!backend.isBroken)
     val failure = intercept[RuntimeException](get(backend.table("default"), longs(5, 5)))
     assert(failure.getMessage.startsWith("told: ") && failure.getCause.isInstanceOf[StateStreamDamagedException])
@@ -554,7 +538,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
     backend.discard()
     intercept[IllegalStateException](backend.openForWrite(chain.version))
     // And everything starts anew.
-    backend.restoreLater(chain.version, chain.model.size, chain.stored, byKeyGroup = true, "id")
+    backend.restoreLater(chain.version, chain.model.size, chain.stored, chain.budget, "id")
     backend.openForWrite(chain.version)
     assertSame(contents(backend.table("default")), chain.model)
     backend.close()
@@ -565,7 +549,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
     val backend = chain.opened(damaged(chain, groupOf(5)))
     val other = (6L until 1000L).find(groupOf(_) != groupOf(5)).get
     backend.openForWrite(chain.version)
-    if (isOrdered) put(backend.table("default"), longs(other, other), longs(1))
+    if (looksUp) put(backend.table("default"), longs(other, other), longs(1))
     backend.commit("x")
     intercept[StateStreamDamagedException](backend.openForWrite(chain.version + 1))
     assert(backend.isBroken)
@@ -587,7 +571,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
     val backend = newBackend(K)
     val others: KeyGroupFunction = (_: AnyRef, _: Long, _: Int) => 3
     backend.declareFamily("default", others)
-    backend.restoreLater(chain.version, chain.model.size, chain.stored, byKeyGroup = true, "id")
+    backend.restoreLater(chain.version, chain.model.size, chain.stored, chain.budget, "id")
     backend.openForWrite(chain.version)
     val failure = intercept[RuntimeException] {
       for (i <- 0L until 20000L) get(backend.table("default"), longs(i, i))
@@ -601,11 +585,11 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
     val chain = new Chain(rows = 100, deltas = 0, seed = 13)
     val lists = newBackend(K)
     lists.declareFamily("default", groups, multiValue = true)
-    intercept[IllegalStateException](lists.restoreLater(1, 1, chain.stored, byKeyGroup = true))
+    intercept[IllegalStateException](lists.restoreLater(1, 1, chain.stored, chain.budget))
     val families = newBackend(K)
     families.declareFamily("default", groups)
     families.declareFamily("more", groups)
-    intercept[IllegalStateException](families.restoreLater(1, 1, chain.stored, byKeyGroup = true))
+    intercept[IllegalStateException](families.restoreLater(1, 1, chain.stored, chain.budget))
     Seq(lists, families).foreach(_.close())
   }
 
@@ -614,7 +598,7 @@ abstract class PendingRestoreTests(isOrdered: Boolean) extends AnyFunSuite with 
       val chain = new Chain(rows = 3000, deltas = 2, seed = 14)
       val backend = newBackend(K)
       backend.declareFamily("default", groups, access)
-      backend.restoreLater(chain.version, chain.model.size, chain.stored, byKeyGroup = true, "id")
+      backend.restoreLater(chain.version, chain.model.size, chain.stored, chain.budget, "id")
       backend.openForWrite(chain.version)
       val prefix = longs(4)
       val expected = copyOf(chain.model)

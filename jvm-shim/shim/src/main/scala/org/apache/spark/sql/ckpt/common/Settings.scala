@@ -55,10 +55,6 @@ private[ckpt] object Settings {
   def permitsRealTimeMode(settings: Map[String, String]): Boolean =
     settings.get(RealTimeMode).exists(_.trim.equalsIgnoreCase(Experimental))
 
-  /** True unless all state is loaded before the first batch (`restore=eager`). The driver refuses unknown values. */
-  def restoresLazily(settings: Map[String, String]): Boolean =
-    !settings.get(Restore).exists(_.trim.equalsIgnoreCase("eager"))
-
   /**
    * Bytes of memory for the state of all stores of an executor, if they are limited.
    *

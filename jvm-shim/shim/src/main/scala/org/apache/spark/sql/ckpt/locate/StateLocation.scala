@@ -17,7 +17,7 @@ import scala.collection.mutable.ArrayBuffer
 import io.github.sparkckpt.engine.segment.{ByteSource, StateSegment}
 
 import org.apache.spark.sql.ckpt.files.{ReadAhead, StateFiles}
-import org.apache.spark.sql.ckpt.protocol.{CompactionRequest, LocateReply, SegmentRef}
+import org.apache.spark.sql.ckpt.protocol.{CompactionRequest, LocateReply, RestorePlan, SegmentRef}
 
 /**
  * Location of the state of a version: the reply to `locate` (docs/protocol.md, section 1.3).
@@ -25,7 +25,7 @@ import org.apache.spark.sql.ckpt.protocol.{CompactionRequest, LocateReply, Segme
  * @param stateId     id of the state, empty at version 0
  * @param parallelism number of the store's subtasks at that version, if found in the directory
  * @param compaction  what the coordinator wants the store to do to the chain of that version
- * @param byKeyGroup  true if each key group may be loaded when it is needed: `rows` is exact
+ * @param restore     the coordinator's plan for loading it
  * @param keepDeltas  copies of deltas are worth their bytes, because they will be merged
  */
 private[ckpt] final case class StateLocation(
@@ -37,7 +37,7 @@ private[ckpt] final case class StateLocation(
     segments: Seq[SegmentRef],
     parallelism: Option[Int] = None,
     compaction: CompactionRequest = CompactionRequest.Nothing,
-    byKeyGroup: Boolean = false,
+    restore: RestorePlan = RestorePlan.AtOnce,
     keepDeltas: Boolean = false)
 
 private[ckpt] object StateLocation {
@@ -49,7 +49,7 @@ private[ckpt] object StateLocation {
     reply.rows,
     reply.segments,
     compaction = reply.compaction,
-    byKeyGroup = reply.byKeyGroup,
+    restore = reply.restore,
     keepDeltas = reply.keepDeltas)
 }
 

@@ -76,13 +76,49 @@ private[ckpt] final case class ShippingLimits(ackThreshold: Long, sharedFileWait
 }
 
 /**
+ * How a store loads the state of a version. All costs are in rows of a load of everything.
+ *
+ * @param mode         one of the names in the companion object
+ * @param budget       cost of lookups above which the rest is loaded; 0 if the first access loads everything
+ * @param rowCost      cost of a lookup in the first segment, once the changes by all others are loaded
+ * @param keyGroupCost additional cost of the first lookup in a key group
+ * @param restAfterMs  milliseconds from the end of the first batch until the rest is loaded in the background
+ */
+private[ckpt] final case class RestorePlan(
+    mode: String = RestorePlan.BySegment,
+    budget: Long = 0,
+    rowCost: Long = 0,
+    keyGroupCost: Long = 0,
+    restAfterMs: Long = 0) {
+
+  /** True if rows stay in their segments until a batch wants them. */
+  def isLazy: Boolean = mode == RestorePlan.ByRow
+
+  /** True if everything is loaded one segment after another. */
+  def isBySegment: Boolean = mode == RestorePlan.BySegment
+
+  /** This plan with everything loaded before the batch. */
+  def eager: RestorePlan = if (isLazy) RestorePlan(RestorePlan.ByKeyGroup) else this
+}
+
+private[ckpt] object RestorePlan {
+  final val BySegment = "by_segment"
+  final val ByKeyGroup = "by_key_group"
+  final val ByRow = "by_row"
+
+  /** For state of which nothing is known but its segments. */
+  val AtOnce: RestorePlan = RestorePlan()
+}
+
+/**
  * The reply to [[Locate]].
  *
  * @param current    true if the store has the state that counts; then the reply has nothing else but `limits`
  * @param limits     None if the coordinator has not set them yet
  * @param stateId    None at version 0
  * @param compaction what the store should do to the chain
- * @param byKeyGroup true if each key group may be loaded when it is needed: `rows` is exact
+ * @param rows       an estimate if the plan loads by segment
+ * @param restore    how the store loads the state
  * @param keepDeltas as in [[AckReply]]
  */
 private[ckpt] final case class LocateReply(
@@ -95,7 +131,7 @@ private[ckpt] final case class LocateReply(
     rows: Long = 0,
     segments: Seq[SegmentRef] = Nil,
     compaction: CompactionRequest = CompactionRequest.Nothing,
-    byKeyGroup: Boolean = false,
+    restore: RestorePlan = RestorePlan.AtOnce,
     keepDeltas: Boolean = false)
 
 private[ckpt] object LocateReply {

@@ -10,10 +10,12 @@
  */
 package org.apache.spark.sql.ckpt.store
 
+import scala.concurrent.duration._
 import scala.util.control.NonFatal
 
 import io.github.sparkckpt.engine.backend.{KeyedStateBackend, KeyedTable, TableReader}
 import io.github.sparkckpt.engine.pages.LocalStateException
+import io.github.sparkckpt.engine.restore.LookupBudget
 import io.github.sparkckpt.engine.segment.{RestoreFilter, StateSegment}
 import io.github.sparkckpt.engine.table.KeyGroupFunction
 
@@ -86,18 +88,17 @@ private[ckpt] final class HeldState(
   // ---- loading ----
 
   /**
-   * Replaces everything with the state of a version.
+   * Replaces everything with the state of a version, by the plan of its location.
    *
-   * @param isLazy true if rows may stay in their segments until they are wanted
    * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if a file is unreadable; then memory is empty
    */
-  def load(version: Long, found: StateLocation, isLazy: Boolean): RestoreCost = {
+  def load(version: Long, found: StateLocation): RestoreCost = {
     close()
     held = newBackend(KeyGroupNumbering.of(found.factors).maxParallelism)
     location = found.copy(segments = Nil)
     // Before the rows come, so that each index is built once.
     families.all.foreach(declare)
-    if (isLazy && canWait(found)) {
+    if (found.restore.isLazy && isOfSingleValues) {
       leave(version, found)
       RestoreCost.Nothing
     } else {
@@ -106,7 +107,7 @@ private[ckpt] final class HeldState(
   }
 
   private def restore(version: Long, found: StateLocation): RestoreCost = {
-    val byKeyGroup = isDivided(found)
+    val byKeyGroup = !found.restore.isBySegment && isOfSingleValues
     val cost = read(version, found, byKeyGroup)(held.restore(version, found.rows, _, _, found.stateId))
     if (!byKeyGroup || held.rowCount == found.rows) {
       cost
@@ -117,24 +118,17 @@ private[ckpt] final class HeldState(
     }
   }
 
-  /** True if the key groups of all rows are known, and their number is exact. */
-  private def isDivided(found: StateLocation): Boolean =
-    found.byKeyGroup && !families.useColumnFamilies && families.all.forall(!_.multiValue)
-
-  /**
-   * True if rows may be loaded later. Not those of a small state, which would cost about as much; nor if a base is due,
-   * which needs them all.
-   */
-  private def canWait(found: StateLocation): Boolean =
-    isDivided(found) && found.rows >= HeldState.minRowsToWait && !found.compaction.isFull
+  /** True for one column family without lists: only its rows can be loaded by key group or alone, and counted. */
+  private def isOfSingleValues: Boolean = !families.useColumnFamilies && families.all.forall(!_.multiValue)
 
   /** Leaves the rows in their segments. */
   private def leave(version: Long, found: StateLocation): Unit = {
     moved += 1
     val segments = new LaterSegments(storeId, version, found, files, partitions, unreadable(version, _))
     later = Some(segments)
-    // On a remote storage, many small requests would take longer than all at a time.
-    held.restoreLater(version, found.rows, segments, byKeyGroup = !files.isRemote, found.stateId)
+    val plan = found.restore
+    held.restoreLater(
+      version, found.rows, segments, LookupBudget(plan.budget, plan.rowCost, plan.keyGroupCost), found.stateId)
     logInfo(s"opened version $version of $storeId: its ${found.rows} rows are loaded when they are wanted")
   }
 
@@ -158,7 +152,9 @@ private[ckpt] final class HeldState(
    * @param isWanted false once the store was unloaded
    */
   def loadRestLater(isWanted: () => Boolean): Unit =
-    if (isPending) LaterLoads.here.add(storeId.toString, held, isWanted)
+    if (isPending) {
+      LaterLoads.here.add(storeId.toString, held, location.restore.restAfterMs.millis, isWanted)
+    }
 
   /** Cost of rows that were loaded later, since the last call. */
   def takeLaterCost(): RestoreCost = {
@@ -313,10 +309,4 @@ private[ckpt] final class HeldState(
     val now = held
     if (now == null) 0 else of(now)
   }
-}
-
-private[ckpt] object HeldState {
-
-  /** Least rows of a state whose load may wait; tests lower it. */
-  @volatile private[ckpt] var minRowsToWait = 500000L
 }

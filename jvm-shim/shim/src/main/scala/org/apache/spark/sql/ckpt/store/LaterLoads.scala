@@ -13,7 +13,7 @@ package org.apache.spark.sql.ckpt.store
 import java.lang.ref.WeakReference
 import java.util.concurrent.TimeUnit.NANOSECONDS
 
-import scala.concurrent.duration._
+import scala.concurrent.duration.FiniteDuration
 import scala.util.control.NonFatal
 
 import io.github.sparkckpt.engine.backend.KeyedStateBackend
@@ -24,24 +24,23 @@ import org.apache.spark.sql.ckpt.common.OwnThreads
 import org.apache.spark.sql.ckpt.compaction.{BaseSnapshots, SharedCore}
 
 /**
- * Loads, in the background, what restarted stores have left in their files. It waits a little after their first batch:
- * a run of one batch ends meanwhile, and a query without a pause loads the rest with its next batch.
+ * Loads, in the background, what restarted stores have left in their files.
  *
- * @param wait time from the end of the first batch
  * @param core core that all background threads of the executor share
  */
-private[ckpt] final class LaterLoads(wait: FiniteDuration, core: SharedCore) extends Logging {
+private[ckpt] final class LaterLoads(core: SharedCore) extends Logging {
   private lazy val thread = OwnThreads.timer("spark-ckpt-later-load")
 
   /**
    * Loads the rest of a state, unless that is gone by then: while it waits behind others, only its owner keeps it
    * alive.
    *
+   * @param after    time until then
    * @param isWanted false once the store was unloaded; must not keep the state alive
    */
-  def add(store: String, backend: KeyedStateBackend, isWanted: () => Boolean): Unit = {
+  def add(store: String, backend: KeyedStateBackend, after: FiniteDuration, isWanted: () => Boolean): Unit = {
     val state = new WeakReference(backend)
-    thread.schedule((() => loadIfWanted(store, state, isWanted)): Runnable, wait.toNanos, NANOSECONDS)
+    thread.schedule((() => loadIfWanted(store, state, isWanted)): Runnable, after.toNanos, NANOSECONDS)
   }
 
   private def loadIfWanted(store: String, state: WeakReference[KeyedStateBackend], isWanted: () => Boolean): Unit = {
@@ -65,5 +64,5 @@ private[ckpt] final class LaterLoads(wait: FiniteDuration, core: SharedCore) ext
 private[ckpt] object LaterLoads {
 
   /** Of all stores of this JVM. */
-  val here = new LaterLoads(1.second, BaseSnapshots.core)
+  val here = new LaterLoads(BaseSnapshots.core)
 }

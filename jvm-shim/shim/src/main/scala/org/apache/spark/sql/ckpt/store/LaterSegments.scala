@@ -52,12 +52,6 @@ private[ckpt] final class LaterSegments(
 
   override def memoryBytes: Long = if (location.isEmpty) 0L else inlineBytes
 
-  override val sizes: IndexedSeq[Long] = found.segments.map(_.size).toIndexedSeq
-
-  override val covers: IndexedSeq[Int] = found.segments.map(_.covers).toIndexedSeq
-
-  override val flags: IndexedSeq[Int] = found.segments.map(_.flags).toIndexedSeq
-
   /** Cost of the loads since the last call. */
   def takeCost(): RestoreCost = synchronized {
     val taken = cost

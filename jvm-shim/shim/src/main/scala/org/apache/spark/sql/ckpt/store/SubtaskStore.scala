@@ -58,7 +58,6 @@ private[ckpt] final class SubtaskStore(
     with MemoryUser {
   private val timeout = Settings.bridgeTimeout(settings)
   private val codec = Settings.compression(settings)
-  private val isLazy = Settings.restoresLazily(settings)
   private val tier = Settings.memoryBudget(settings).map(LocalDisk.tier)
   private val coordinator = new CoordinatorClient(withoutApplication)
   val job: StoreJob = StoreJob.of(
@@ -175,7 +174,7 @@ private[ckpt] final class SubtaskStore(
     if (until < from) throw QueryExecutionErrors.unexpectedStateStoreVersion(until)
     val end = locate(until, untilId)
     val chain = deltas.between(from, until, end, ofBatches = false)
-    load(from, deltas.ofSameRows(from, locate(from, fromId), end), isLazy = false)
+    load(from, eagerly(deltas.ofSameRows(from, locate(from, fromId), end)))
     restored = state.advance(until, end.copy(segments = chain.map(_.segment)))
   }
 
@@ -199,7 +198,8 @@ private[ckpt] final class SubtaskStore(
     if (!state.isAt(version) && state.idOf(version).isDefined) state.loadRest()
     val found = locator.locate(version, stateId, state.idOf(version))
     // After rows that could not be loaded later, all are loaded now: the error is that of a start.
-    found.filterNot(state.matches(version, _)).foreach(load(version, _, isLazy && !state.isBroken))
+    found.filterNot(state.matches(version, _))
+      .foreach(location => load(version, if (state.isBroken) eagerly(location) else location))
     if (!state.isAt(version)) state.fold()
     found.foreach { location =>
       if (location.keepDeltas) recent.want()
@@ -216,9 +216,11 @@ private[ckpt] final class SubtaskStore(
     bases.follow(request, new DeferredSnapshot(() => backend.snapshotBase(), () => backend.loadRest()))
   }
 
-  private def load(version: Long, found: StateLocation, isLazy: Boolean): Unit = {
+  private def eagerly(found: StateLocation): StateLocation = found.copy(restore = found.restore.eager)
+
+  private def load(version: Long, found: StateLocation): Unit = {
     forgetWork()
-    restored = try state.load(version, found, isLazy) catch {
+    restored = try state.load(version, found) catch {
       case e: CheckpointFailure => throw messages.unreadable(version, e, timeout)
     }
     newestBase.loaded(version, found.segments.count(!_.isBase))

@@ -110,7 +110,8 @@ class MessagesSuite extends AnyFunSuite {
         {"first_version": 4, "version": 6, "blocks": 1, "size": 2, "path": null, "file_size": 0, "filters": []}],
       "compaction": {"kind": "merge", "digest": "d", "inputs": [
         {"first_version": 4, "version": 6, "blocks": 1, "size": 3}]},
-      "limits": {"ack_threshold": 10, "shared_file_wait_ms": 20, "shared_file_bytes": 30}, "by_key_group": true}"""
+      "limits": {"ack_threshold": 10, "shared_file_wait_ms": 20, "shared_file_bytes": 30},
+      "restore": {"mode": "by_row", "budget": 500, "row_cost": 25, "key_group_cost": 3, "rest_after_ms": 1000}}"""
     val all = index(1 -> 20L, 4 -> 50L) ++ index(2 -> 0L) ++ index(5 -> 1L)
     val reply = LocateReply.of(Message.reply(json).copy(index = all, payload = bytes(7, 8, 9, 10, 11)))
     val Seq(base, delta) = reply.segments
@@ -122,7 +123,8 @@ class MessagesSuite extends AnyFunSuite {
     assert(merge.isMerge && !merge.isFull && (merge.firstVersion, merge.version, merge.digest) == ((4, 6, "d")))
     assert(merge.inputs.head.keyGroups.toSeq == Seq(5) && merge.inputs.head.data.toSeq == Seq[Byte](9, 10, 11))
     assert(reply.stateFormatVersion.map(_ + 1).contains(3) && reply.keyGroupFactors.toSeq == Seq(2, 4))
-    assert(reply.limits.map(_.sharedFile).contains(SharedFileLimits(20, 30)) && reply.byKeyGroup && !reply.current)
+    assert(reply.limits.map(_.sharedFile).contains(SharedFileLimits(20, 30)) && !reply.current)
+    assert(reply.restore == RestorePlan("by_row", 500, 25, 3, 1000) && reply.restore.isLazy)
   }
 
   test("the driver's own reply says that the store's state is current, and the limits") {

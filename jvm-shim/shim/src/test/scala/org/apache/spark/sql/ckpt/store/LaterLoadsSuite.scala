@@ -16,7 +16,7 @@ import java.util.concurrent.{CountDownLatch, TimeUnit}
 import scala.concurrent.duration.Duration
 
 import io.github.sparkckpt.engine.backend.HashMapStateBackend
-import io.github.sparkckpt.engine.restore.StoredSegments
+import io.github.sparkckpt.engine.restore.{LookupBudget, StoredSegments}
 import io.github.sparkckpt.engine.segment.StateSegment
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
@@ -37,9 +37,6 @@ class LaterLoadsSuite extends AnyFunSuite {
       end.await()
       body(_ => throw new AssertionError("there are no segments"))
     }
-    override val sizes: IndexedSeq[Long] = IndexedSeq.empty
-    override val covers: IndexedSeq[Int] = IndexedSeq.empty
-    override val flags: IndexedSeq[Int] = IndexedSeq.empty
     override def lookingUp(segment: Int)(body: StateSegment => Unit): Unit = ()
     override def close(): Unit = ()
     override def unreadable(cause: Throwable): Throwable = cause
@@ -49,26 +46,26 @@ class LaterLoadsSuite extends AnyFunSuite {
   private def pending(segments: StoredSegments): HashMapStateBackend = {
     val backend = new HashMapStateBackend(4)
     backend.declareFamily("default", (_, _, _) => 0)
-    backend.restoreLater(1, 0, segments, byKeyGroup = false)
+    backend.restoreLater(1, 0, segments, LookupBudget.Zero)
     backend
   }
 
   test("states are loaded one after another, and those that wait are not kept alive for that") {
-    val loads = new LaterLoads(Duration.Zero, new SharedCore(never, never))
+    val loads = new LaterLoads(new SharedCore(never, never))
     val first = new Stuck
     val held = pending(first)
-    loads.add("the first store", held, () => true)
+    loads.add("the first store", held, Duration.Zero, () => true)
     assert(first.begun.await(5, TimeUnit.MINUTES))
     try {
       val (unwanted, wanted) = (new Stuck, new Stuck)
       def given(): WeakReference[HashMapStateBackend] = {
         val backend = pending(unwanted)
-        loads.add("a store that is given up", backend, () => true)
+        loads.add("a store that is given up", backend, Duration.Zero, () => true)
         new WeakReference(backend)
       }
       val gone = given()
       val kept = pending(wanted)
-      loads.add("the last store", kept, () => true)
+      loads.add("the last store", kept, Duration.Zero, () => true)
       eventually(timeout(5.minutes)) {
         System.gc()
         assert(gone.get() == null)

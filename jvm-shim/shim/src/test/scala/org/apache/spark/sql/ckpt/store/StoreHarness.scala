@@ -33,7 +33,7 @@ import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
 import org.apache.spark.sql.ckpt.common.Settings
 import org.apache.spark.sql.ckpt.driver.RegisteredExecutors
 import org.apache.spark.sql.ckpt.families.Operators
-import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Notification}
+import org.apache.spark.sql.ckpt.protocol.{Coordinator, Message, Notification, RestorePlan}
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
@@ -52,8 +52,8 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
   /** Numbering of key groups. */
   @volatile var factors: Seq[Int] = Seq(1, 4)
 
-  /** True if stores may load single key groups. */
-  @volatile var byKeyGroup = false
+  /** Plan of the replies to `locate`. */
+  @volatile var restore: RestorePlan = RestorePlan.AtOnce
 
   /** Error of the number of rows in replies to `locate`. */
   @volatile var rowsOff = 0L
@@ -139,8 +139,13 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
       .put("state_id", states.get(request.path("version").asLong()).map(_.id).orNull)
       .put("operator", Operators.Aggregation)
       .put("rows", states.get(request.path("version").asLong()).fold(0L)(_.rows) + rowsOff)
-      .put("by_key_group", byKeyGroup)
     putCompaction(header, baseDueOnLoad)
+    header.putObject("restore")
+      .put("mode", restore.mode)
+      .put("budget", restore.budget)
+      .put("row_cost", restore.rowCost)
+      .put("key_group_cost", restore.keyGroupCost)
+      .put("rest_after_ms", restore.restAfterMs)
     val numbering = header.putArray("key_group_factors")
     factors.foreach(numbering.add(_))
     val segments = header.putArray("segments")
@@ -285,6 +290,10 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
 }
 
 private[ckpt] object StoreHarness {
+
+  /** Plan for so many rows in 64 key groups, which looks them up. */
+  def byRow(rows: Long): RestorePlan = RestorePlan(
+    RestorePlan.ByRow, budget = rows / 8, rowCost = 25, keyGroupCost = rows / 64 / 32, restAfterMs = 1000)
 
   /** Runs something with a harness and a provider that has column families. */
   def withFamilies(settings: (String, String)*)(body: (StoreHarness, CheckpointStateStoreProvider) => Unit): Unit = {

@@ -12,30 +12,24 @@ package org.apache.spark.sql.ckpt.store
 
 import scala.jdk.CollectionConverters._
 
-import org.scalatest.BeforeAndAfterAll
 import org.scalatest.concurrent.Eventually._
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.SpanSugar._
 
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, StoreUsageFailure}
-import org.apache.spark.sql.ckpt.protocol.Notification
+import org.apache.spark.sql.ckpt.protocol.{Notification, RestorePlan}
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** Restarts that load rows when a batch wants them. */
-class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
+class StoreLazyRestoreSuite extends AnyFunSuite {
   private val Rows = 40000L
-  private val least = HeldState.minRowsToWait
-
-  override protected def beforeAll(): Unit = HeldState.minRowsToWait = 100
-
-  override protected def afterAll(): Unit = HeldState.minRowsToWait = least
 
   /** A harness whose state was committed by another provider, in two versions. */
   private def withState(settings: (String, String)*)(body: StoreHarness => Unit): Unit = {
     val harness = new StoreHarness((("ackThreshold" -> "8m") +: settings): _*)
     try {
       harness.coordinator.factors = Seq(1, 64)
-      harness.coordinator.byKeyGroup = true
+      harness.coordinator.restore = StoreHarness.byRow(Rows)
       val before = harness.newProvider()
       for (version <- 0L to 1L) {
         val store = before.getStore(version)
@@ -75,7 +69,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
-  test("a batch with a few keys loads their key groups, and reports what that cost") {
+  test("a batch with a few keys loads their rows, and reports what that cost") {
     withState() { h =>
       val store = h.open(2)
       assert(get(h, store, 10).contains(11) && get(h, store, Rows + 1).isEmpty)
@@ -85,7 +79,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
       store.commit()
       val metrics = h.metrics(store)
       assert(metrics("ckptRestoredSegments") == 2)
-      assert(metrics("ckptRestoredBytes") > 0 && metrics("ckptRestoredBytes") < Rows * 4)
+      assert(metrics("ckptRestoredBytes") > 0 && metrics("ckptRestoredBytes") < Rows * 8)
       assert(store.metrics.numKeys == Rows && hasFewRows(h))
       assert(contents(h, 3) == all - 10 + (11L -> 0L) + (Rows + 1 -> 0L))
       val next = h.open(3)
@@ -106,8 +100,20 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
-  test("the setting loads everything before the batch") {
-    withState("restore" -> "eager") { h =>
+  test("lookups without a budget load everything with the first access") {
+    withState() { h =>
+      h.coordinator.restore = RestorePlan(RestorePlan.ByRow)
+      val store = h.open(2)
+      assert(hasFewRows(h))
+      assert(get(h, store, 10).contains(11) && !hasFewRows(h))
+      store.commit()
+      assert(h.metrics(store)("ckptRestoredBytes") > Rows * 16)
+    }
+  }
+
+  for (mode <- Seq(RestorePlan.BySegment, RestorePlan.ByKeyGroup)) test(s"$mode, everything is loaded before the batch") {
+    withState() { h =>
+      h.coordinator.restore = RestorePlan(mode)
       val store = h.open(2)
       assert(!hasFewRows(h))
       store.commit()
@@ -118,7 +124,8 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
   test("rows that were loaded by key group are loaded once more if their number is not that of the checkpoint") {
     def bytesRead(rowsOff: Long): Long = {
       var read = 0L
-      withState("restore" -> "eager") { h =>
+      withState() { h =>
+        h.coordinator.restore = RestorePlan(RestorePlan.ByKeyGroup)
         h.coordinator.rowsOff = rowsOff
         val store = h.open(2)
         store.commit()
@@ -131,16 +138,18 @@ class StoreLazyRestoreSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(bytesRead(1) > once * 3 / 2)
   }
 
-  test("small states, unknown numbers of rows, and demands for a base make the start load everything") {
-    def loadsAll(prepare: StoreHarness => Unit): Unit = withState() { h =>
-      prepare(h)
-      h.open(2).abort()
-      assert(!hasFewRows(h))
+  test("column families are loaded before the batch, whatever the plan says") {
+    StoreHarness.withFamilies("ackThreshold" -> "8m") { (h, before) =>
+      h.coordinator.factors = Seq(1, 64)
+      h.coordinator.restore = StoreHarness.byRow(Rows)
+      val store = before.getStore(0)
+      (1L to Rows).foreach(n => put(h, store, n, n))
+      store.commit()
+      val after = h.newProvider(useColumnFamilies = true)
+      after.getStore(1).abort()
+      assert(after.memoryBytes > Rows * 46)
+      after.close()
     }
-    loadsAll(_.coordinator.byKeyGroup = false)
-    loadsAll(_.coordinator.baseDueOnLoad = true)
-    HeldState.minRowsToWait = Rows + 1
-    try loadsAll(_ => ()) finally HeldState.minRowsToWait = 100
   }
 
   test("a base that is demanded after the batch has all rows") {

@@ -11,7 +11,6 @@
 package org.apache.spark.sql.ckpt.store
 
 import io.github.sparkckpt.engine.support.LiveHeap
-import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
@@ -19,15 +18,9 @@ import org.apache.spark.sql.ckpt.protocol.Notification
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** A store that gives its state up frees what it has told of itself before. */
-class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfterAll {
+class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap {
   private val Rows = 200000L
   private val Gone = 60000L
-  private val least = HeldState.minRowsToWait
-
-  override protected def beforeAll(): Unit = HeldState.minRowsToWait = 100
-
-  override protected def afterAll(): Unit = HeldState.minRowsToWait = least
-
   private def put(h: StoreHarness, store: StateStore, key: Long): Unit = store.put(h.row(key), h.row(key))
 
   /** A store at version 2, whose last batch has removed keys. */
@@ -35,7 +28,7 @@ class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfte
     val h = new StoreHarness("ackThreshold" -> "64m")
     try {
       h.coordinator.factors = Seq(1, 64)
-      h.coordinator.byKeyGroup = true
+      h.coordinator.restore = StoreHarness.byRow(Rows)
       commitTwo(h)
       body(h)
     } finally h.close()
