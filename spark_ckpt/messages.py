@@ -174,12 +174,14 @@ class CompactionRequest:
         inputs: neighbouring deltas that the store should merge; empty unless it is a merge.
         digest: digest of the inputs, which comes back with the merged delta.
         required: the next ack must bring a base, because the chain has reached its bound.
+        heavy: lighter merges of the executor should not wait for this one.
     """
 
     kind: Kind = Kind.NONE
     inputs: tuple[SegmentRef, ...] = ()
     digest: str = ""
     required: bool = False
+    heavy: bool = False
 
     @property
     def is_full(self) -> bool:

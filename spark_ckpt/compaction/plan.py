@@ -72,7 +72,7 @@ def plan(chain: Chain, busy: Sequence[InProgress], moment: Moment, config: Check
     if run is None:
         return NO_COMPACTION
     inputs = free[run.first : run.end]
-    return CompactionRequest(Kind.MERGE, inputs, digest_of(inputs))
+    return CompactionRequest(Kind.MERGE, inputs, digest_of(inputs), heavy=tiers.is_heavy(inputs))
 
 
 def _is_full_due(chain: Chain, moment: Moment, config: CheckpointConfig) -> bool:

@@ -8,11 +8,12 @@ next base, which is due when the deltas weigh as much as the base.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from spark_ckpt.checkpoint.chains import Chain, Run
 from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.format.segment_ref import SegmentRef
 
 MIN_BASE = 128 * 1024
 """Bytes of a base from which deltas are merged. A smaller state is cheap to write as a whole, and may lie in
@@ -20,6 +21,9 @@ MIN_BASE = 128 * 1024
 
 MIN_MERGED = 2
 """Least number of deltas in a merge."""
+
+HEAVY_BYTES = 16 << 20
+"""Bytes of deltas from which their merge waits for others of the executor that are as heavy, beside lighter ones."""
 
 _MIN_GROWTH = 2.5
 """Least ratio of a tier to the deltas of one batch: below this, a merge saves too few segments for its bytes."""
@@ -61,6 +65,11 @@ def chain_bound(bound: int) -> int:
         bound: maximum number of deltas in other chains.
     """
     return _BOUND_FACTOR * bound
+
+
+def is_heavy(deltas: Iterable[SegmentRef]) -> bool:
+    """True if the merge of these deltas takes so long that lighter ones should not wait for it."""
+    return sum(delta.size for delta in deltas) >= HEAVY_BYTES
 
 
 def merges_deltas(chain: Chain, config: CheckpointConfig) -> bool:

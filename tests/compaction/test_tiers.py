@@ -119,3 +119,8 @@ def test_the_ratio_setting_moves_the_base() -> None:
 
 def test_longer_chains_have_a_larger_fan_out() -> None:
     assert [tiers.fan_out(CheckpointConfig(max_deltas=n)) for n in (1, 8, 16, 32)] == [2, 3, 4, 6]
+
+
+def test_a_merge_of_16_mib_is_heavy() -> None:
+    assert not tiers.is_heavy([entry(1, 8 * MIB), entry(2, 8 * MIB - 1)])
+    assert tiers.is_heavy([entry(1, 8 * MIB), entry(2, 8 * MIB)])

@@ -365,9 +365,6 @@ private[ckpt] object BaseSnapshots {
   private case object Taken extends Phase
   private case object Dropped extends Phase
 
-  /** Bytes of deltas from which their merge waits for others of the executor that are as heavy. */
-  private final val HeavyBytes = 16L << 20
-
   // One thread per lane and executor, and one core for all of them: bases and merges must cost batches little, and need
   // not be quick. But a base may take minutes, and no merge of a few batches should wait for it.
   private lazy val baseLane = OwnThreads.pool("spark-ckpt-base-snapshot", most = 1)
@@ -378,8 +375,7 @@ private[ckpt] object BaseSnapshots {
   /** Time between two looks whether a waiting task was killed. */
   private final val LookMillis = 100L
 
-  private def laneOf(request: CompactionRequest): ExecutorService =
-    if (request.inputs.map(_.size).sum < HeavyBytes) lightLane else heavyLane
+  private def laneOf(request: CompactionRequest): ExecutorService = if (request.heavy) heavyLane else lightLane
 
   /** What a lane has of a segment that waits: nothing once it was dropped, since that would keep a state alive. */
   private final class Waiting(begin: () => Unit) extends Runnable {

@@ -19,9 +19,14 @@ import com.fasterxml.jackson.databind.annotation.JsonDeserialize
  * @param inputs   neighbouring deltas to merge, oldest first; empty unless it is a merge
  * @param digest   the coordinator's digest of them, which goes back with the merged delta
  * @param required the next ack must bring a base
+ * @param heavy    true if lighter merges of the executor should not wait for this one
  */
 private[ckpt] final case class CompactionRequest(
-    kind: String, inputs: Seq[SegmentRef] = Nil, digest: String = "", required: Boolean = false) {
+    kind: String,
+    inputs: Seq[SegmentRef] = Nil,
+    digest: String = "",
+    required: Boolean = false,
+    heavy: Boolean = false) {
 
   /** True if a base is due. */
   def isFull: Boolean = kind == CompactionRequest.Full

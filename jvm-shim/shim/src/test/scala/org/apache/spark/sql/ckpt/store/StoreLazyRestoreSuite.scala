@@ -111,7 +111,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite {
     }
   }
 
-  for (mode <- Seq(RestorePlan.BySegment, RestorePlan.ByKeyGroup)) test(s"$mode, everything is loaded before the batch") {
+  for (mode <- Seq(RestorePlan.BySegment, RestorePlan.ByKeyGroup)) test(s"$mode: everything is loaded before") {
     withState() { h =>
       h.coordinator.restore = RestorePlan(mode)
       val store = h.open(2)
