@@ -52,7 +52,7 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
   /** Numbering of key groups. */
   @volatile var factors: Seq[Int] = Seq(1, 4)
 
-  /** Plan of the replies to `locate`. */
+  /** Plan of the replies to `locate` for state that there is. */
   @volatile var restore: RestorePlan = RestorePlan.AtOnce
 
   /** Error of the number of rows in replies to `locate`. */
@@ -140,12 +140,13 @@ private[ckpt] final class StubCoordinator(override val rpcEnv: RpcEnv) extends T
       .put("operator", Operators.Aggregation)
       .put("rows", states.get(request.path("version").asLong()).fold(0L)(_.rows) + rowsOff)
     putCompaction(header, baseDueOnLoad)
+    val plan = if (chain.isEmpty) RestorePlan.AtOnce else restore
     header.putObject("restore")
-      .put("mode", restore.mode)
-      .put("budget", restore.budget)
-      .put("row_cost", restore.rowCost)
-      .put("key_group_cost", restore.keyGroupCost)
-      .put("rest_after_ms", restore.restAfterMs)
+      .put("mode", plan.mode)
+      .put("budget", plan.budget)
+      .put("row_cost", plan.rowCost)
+      .put("key_group_cost", plan.keyGroupCost)
+      .put("rest_after_ms", plan.restAfterMs)
     val numbering = header.putArray("key_group_factors")
     factors.foreach(numbering.add(_))
     val segments = header.putArray("segments")
