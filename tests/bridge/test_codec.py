@@ -12,11 +12,13 @@ import pytest
 
 from spark_ckpt.bridge import codec
 from spark_ckpt.bridge.protocol import Message, to_batch
+from spark_ckpt.checkpoint.restore_plan import RestorePlan
 from spark_ckpt.errors import ProtocolError
 from spark_ckpt.format.keys import PartitionFilter, SubtaskKey
 from spark_ckpt.format.segment_flags import COMPRESSED, ORDERED
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.messages import (
+    NO_COMPACTION,
     Ack,
     AckReply,
     BaseSnapshot,
@@ -213,6 +215,7 @@ def test_the_reply_to_an_ack(reply: AckReply) -> None:
             "inputs": [],
             "digest": "",
             "required": reply.compaction.required,
+            "heavy": False,
         },
         "completed": reply.completed,
         "completed_version": reply.completed_version,
@@ -244,7 +247,7 @@ def test_a_request_for_merged_deltas_names_them_with_their_blocks() -> None:
         segment_ref(3, 5, *blocks, 60, "shared/x", 900),
         segment_ref(6, 6, *blocks, 4, data=b"6666"),
     )
-    compaction = CompactionRequest(Kind.MERGE, deltas, "digest")
+    compaction = CompactionRequest(Kind.MERGE, deltas, "digest", heavy=True)
     inline = segment_ref(1, 2, THREE[:2], np.array([0, 40]), 60, data=b"x" * 60)
     for message, index, payload in (
         (codec.ok(5, AckReply(Outcome.SUCCESS, "0" * 32, compaction)), 0, 0),
@@ -255,11 +258,24 @@ def test_a_request_for_merged_deltas_names_them_with_their_blocks() -> None:
             "inputs": [described(3, 5, 2, 60, "shared/x", 900), described(6, 6, 2, 4)],
             "digest": "digest",
             "required": False,
+            "heavy": True,
         }
         for start in (index, index + 24):
             assert np.frombuffer(message.index, "<u4", 2, start).tolist() == [3, 9]
             assert np.frombuffer(message.index, "<i8", 2, start + 8).tolist() == [100, 140]
         assert message.payload[payload:] == b"6666"
+
+
+def test_the_reply_to_locate_has_the_plan_of_the_restore() -> None:
+    reply = replace(located(()), restore=RestorePlan("by_row", 500, 25, 3, 1000))
+    assert json.loads(codec.ok(5, reply).header)["restore"] == {
+        "mode": "by_row",
+        "budget": 500,
+        "row_cost": 25,
+        "key_group_cost": 3,
+        "rest_after_ms": 1000,
+    }
+    assert json.loads(codec.ok(5, located(())).header)["restore"]["mode"] == "by_segment"
 
 
 def test_blocks_are_in_the_order_of_the_file_to_be_loaded_and_in_that_of_their_key_groups_to_be_merged() -> None:
@@ -273,7 +289,7 @@ def test_blocks_are_in_the_order_of_the_file_to_be_loaded_and_in_that_of_their_k
     assert found == [([7, 9, 4], [20, 90, 500]), *[([4, 7, 9], [500, 20, 90])] * 2]
 
 
-def located(segments: tuple[SegmentRef, ...], compaction: CompactionRequest) -> LocateReply:
+def located(segments: tuple[SegmentRef, ...], compaction: CompactionRequest = NO_COMPACTION) -> LocateReply:
     return LocateReply("0" * 32, 7, 64, (4, 16), "dedupe", None, 3, segments, compaction)
 
 
