@@ -22,7 +22,7 @@ import com.fasterxml.jackson.databind.annotation.JsonDeserialize
  * @param heavy    true if lighter merges of the executor should not wait for this one
  */
 private[ckpt] final case class CompactionRequest(
-    kind: String,
+    kind: String = "none",
     inputs: Seq[SegmentRef] = Nil,
     digest: String = "",
     required: Boolean = false,
@@ -47,7 +47,7 @@ private[ckpt] object CompactionRequest {
   private val Full = "full"
   private val Merge = "merge"
 
-  val Nothing: CompactionRequest = CompactionRequest("none")
+  val Nothing: CompactionRequest = CompactionRequest()
   val Base: CompactionRequest = CompactionRequest(Full)
   val RequiredBase: CompactionRequest = CompactionRequest(Full, required = true)
 
