@@ -11,7 +11,7 @@
 package io.github.sparkckpt.engine.restore
 
 import io.github.sparkckpt.engine.bytes.Bytes
-import io.github.sparkckpt.engine.segment.{SegmentConstants, SegmentInfo, SegmentReader, StateSegment}
+import io.github.sparkckpt.engine.segment.{SegmentReader, StateSegment}
 import io.github.sparkckpt.engine.table.{KeyGroupFunction, KeySet, StateTable}
 
 /**

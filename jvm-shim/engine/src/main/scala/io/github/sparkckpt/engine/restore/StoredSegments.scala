@@ -10,7 +10,7 @@
  */
 package io.github.sparkckpt.engine.restore
 
-import io.github.sparkckpt.engine.segment.{SegmentInfo, StateSegment}
+import io.github.sparkckpt.engine.segment.StateSegment
 
 /** Segments of a restore: bases first, then deltas, oldest first. They are opened whenever some of them are wanted. */
 trait StoredSegments {
