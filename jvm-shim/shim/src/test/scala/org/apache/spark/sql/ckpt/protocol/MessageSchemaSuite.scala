@@ -10,7 +10,7 @@
  */
 package org.apache.spark.sql.ckpt.protocol
 
-import java.nio.file.{Files, Path, Paths}
+import java.nio.file.{Files, Paths}
 
 import scala.jdk.CollectionConverters._
 
@@ -19,14 +19,10 @@ import org.scalatest.funsuite.AnyFunSuite
 
 /** The messages of the JVM beside the schema that is derived from the types in Python. */
 class MessageSchemaSuite extends AnyFunSuite {
-  private def fileOf(name: String): Option[Path] =
-    Iterator.iterate(Paths.get("").toAbsolutePath)(_.getParent).takeWhile(_ != null).map(_.resolve(name))
-      .find(Files.exists(_))
-
   private lazy val schema: JsonNode = {
-    val file = fileOf("docs/messages.json")
-    assume(file.isDefined, "make docs writes docs/messages.json")
-    Message.mapper.readTree(Files.readString(file.get))
+    val folders = Iterator.iterate(Paths.get("").toAbsolutePath)(_.getParent).takeWhile(_ != null)
+    val file = folders.map(_.resolve("docs/messages.json")).find(Files.exists(_))
+    Message.mapper.readTree(Files.readString(file.getOrElse(fail("make docs writes docs/messages.json"))))
   }
 
   private def definition(name: String): JsonNode = {
