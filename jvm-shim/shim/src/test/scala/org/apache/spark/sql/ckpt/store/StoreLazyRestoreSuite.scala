@@ -147,7 +147,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite {
       store.commit()
       val after = h.newProvider(useColumnFamilies = true)
       after.getStore(1).abort()
-      assert(after.memoryBytes > Rows * 46)
+      assert(after.subtask.memoryBytes > Rows * 46)
       after.close()
     }
   }
