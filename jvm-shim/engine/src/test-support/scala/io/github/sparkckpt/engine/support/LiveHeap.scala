@@ -35,6 +35,18 @@ trait LiveHeap extends Assertions {
     next
   }
 
+  /** Waits until the heap no longer shrinks: threads, caches and timers of earlier suites end within seconds. */
+  protected def awaitQuietHeap(): Unit = {
+    var last = liveHeap()
+    var quiet = 0
+    while (quiet < LiveHeap.QuietLooks) {
+      Thread.sleep(LiveHeap.LookMillis)
+      val next = liveHeap()
+      quiet = if (last - next > LiveHeap.Noise) 0 else quiet + 1
+      last = next
+    }
+  }
+
   /** Fails unless what is counted is within a tenth of the bytes that live. */
   protected def assertCounted(counted: Long, live: Long, what: String): Unit =
     assert(math.abs(counted - live) <= live / 10, s"$what: $live bytes live, and $counted are counted")
@@ -42,4 +54,6 @@ trait LiveHeap extends Assertions {
 
 private object LiveHeap {
   private final val Noise = 64L << 10
+  private final val QuietLooks = 3
+  private final val LookMillis = 2000L
 }

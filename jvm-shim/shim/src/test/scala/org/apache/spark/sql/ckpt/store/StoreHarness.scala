@@ -12,7 +12,7 @@ package org.apache.spark.sql.ckpt.store
 
 import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.file.Files
-import java.util.{Properties, UUID}
+import java.util.{Collections, Properties, UUID, WeakHashMap}
 import java.util.concurrent.ConcurrentLinkedQueue
 
 import scala.collection.mutable
@@ -178,6 +178,9 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   SparkEnv.get.rpcEnv.setupEndpoint(Coordinator.Endpoint, coordinator)
   asTask(batch = 0)
 
+  // Weak: suites look for what holds a store.
+  private val providers =
+    Collections.newSetFromMap(new WeakHashMap[CheckpointStateStoreProvider, java.lang.Boolean]())
   val provider: CheckpointStateStoreProvider = newProvider()
 
   /** One more store of the query, or the same one on another executor. */
@@ -191,6 +194,7 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
     val provider = new CheckpointStateStoreProvider
     provider.init(StateStoreId(location.resolve("state").toUri.toString, 0, partition), keySchema, valueSchema,
       NoPrefixKeyStateEncoderSpec(keySchema), useColumnFamilies, conf, hadoopConf, stateSchemaProvider = schemas)
+    providers.add(provider)
     provider
   }
 
@@ -283,7 +287,9 @@ private[ckpt] final class StoreHarness(settings: (String, String)*) extends Auto
   /** Metrics of a store by name. */
   def metrics(store: StateStore): Map[String, Long] = store.metrics.customMetrics.map { case (m, v) => m.name -> v }
 
+  /** Releases all state: other suites look at the same heap and the same directory on the local disk. */
   override def close(): Unit = {
+    providers.asScala.toSeq.foreach(_.subtask.notified(Notification(Notification.Ended)))
     provider.close()
     TaskContext.unset()
     context.stop()

@@ -22,11 +22,7 @@ import org.apache.spark.util.Utils
 class StoreLocalDiskSuite extends AnyFunSuite {
   private def withStore(settings: (String, String)*)(body: StoreHarness => Unit): Unit = {
     val harness = new StoreHarness(settings: _*)
-    try body(harness) finally {
-      // Releases the state: other tests look at the same directory.
-      harness.notify("ended", -1)
-      harness.close()
-    }
+    try body(harness) finally harness.close()
   }
 
   private def localFiles: Seq[File] =

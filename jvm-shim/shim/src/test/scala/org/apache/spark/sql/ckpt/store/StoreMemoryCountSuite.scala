@@ -11,6 +11,7 @@
 package org.apache.spark.sql.ckpt.store
 
 import io.github.sparkckpt.engine.support.LiveHeap
+import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
@@ -18,9 +19,12 @@ import org.apache.spark.sql.ckpt.protocol.Notification
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** A store that gives its state up frees what it has told of itself before. */
-class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap {
+class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfterAll {
+  override protected def beforeAll(): Unit = awaitQuietHeap()
+
   private val Rows = 200000L
   private val Gone = 60000L
+
   private def put(h: StoreHarness, store: StateStore, key: Long): Unit = store.put(h.row(key), h.row(key))
 
   /** A store at version 2, whose last batch has removed keys. */
