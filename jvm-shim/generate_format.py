@@ -143,7 +143,7 @@ def _segments() -> str:
         _number("KindAt", segments.KIND_AT),
         _number("KindBase", segments.SegmentKind.BASE),
         _number("KindDelta", segments.SegmentKind.DELTA),
-        *(_number(f"{flag.name.capitalize()}Flag", flag.bit) for flag in FLAGS),
+        *(_number(f"{flag.name.title().replace('_', '')}Flag", flag.bit) for flag in FLAGS),
     ]
     return f"{_LICENSE}{_SEGMENTS_HEADER}" + "".join(f"{line}\n" for line in lines) + "}\n"
 
