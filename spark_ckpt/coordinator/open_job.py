@@ -199,6 +199,9 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
     # Between recovery and claim, the previous owner may have completed a checkpoint or dropped the one just read.
     if _record_to_start_from(trigger, store) != parent.record:
         parent = starting_point(trigger, storage, store)
+    # A listing may still show a checkpoint that the run before has just discarded with all others.
+    if config.cleanup != "retain" and parent.record is not None and store.forget_if_gone(parent.record):
+        parent = starting_point(trigger, storage, store)
     registry, history, older = _register(storage, store.all(), parent)
     cleaner = environment.make_cleaner(storage, environment.clock)
     there_before = None if earlier_files is None else earlier_files.answer()
