@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
 from spark_ckpt.checkpoint.policy import ShippingLimits
@@ -479,6 +479,10 @@ class Close(JobMessage):
     """
 
     status: JobStatus = JobStatus.FINISHED
+
+
+Request: TypeAlias = Trigger | Locate | Ack | EndOffsets | Decline | Unreadable | TaskFailed | Close
+"""Request of a job."""
 
 
 class Event(Enum):

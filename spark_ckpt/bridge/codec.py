@@ -44,9 +44,6 @@ REPORT = "report"
 MAX_NAME = 200
 """Most characters of the name of a query that are kept."""
 
-Request: TypeAlias = Trigger | Locate | Ack | EndOffsets | Decline | Unreadable | TaskFailed | Close
-"""Request of a job."""
-
 Reply: TypeAlias = TriggerReply | LocateReply | AckReply | EndOffsetsReply
 """Reply with fields."""
 
@@ -127,7 +124,7 @@ class _Expected(Blocks):
 
     def __init__(self, count: int) -> None:
         super().__init__(NO_BLOCKS.key_groups, NO_BLOCKS.offsets)
-        self.count = count
+        self.count = count  # of any size, which `len` is not
 
 
 def _from_json(kind: type, value: Any) -> Blocks:  # noqa: ANN401
@@ -248,7 +245,8 @@ def _take_blocks(ack: Ack, index: bytes, payload: memoryview) -> None:
     """Give the segments their blocks, which follow one another in index and payload."""
     at = taken = 0
     for segment in ack.segments:
-        count = segment.blocks.count if isinstance(segment.blocks, _Expected) else len(segment.blocks)
+        assert isinstance(segment.blocks, _Expected)
+        count = segment.blocks.count
         end = at + (_GROUP_BYTES + _OFFSET_BYTES) * count
         if end > len(index):
             raise _wrong(ack, f"the segment has {count} blocks, but the index has {len(index)} bytes")

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from spark_ckpt import __version__
 from spark_ckpt.bridge import codec, protocol
-from spark_ckpt.bridge.codec import Reply, Request, StartReply
+from spark_ckpt.bridge.codec import Reply, StartReply
 from spark_ckpt.bridge.driver_files import DriverFiles
 from spark_ckpt.bridge.log import LogContext, enter, wants_debug
 from spark_ckpt.bridge.protocol import Message
@@ -35,6 +35,7 @@ from spark_ckpt.messages import (
     EndOffsets,
     Locate,
     Notification,
+    Request,
     TaskFailed,
     Trigger,
     TriggerReply,

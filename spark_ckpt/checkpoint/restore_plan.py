@@ -23,8 +23,8 @@ MIN_LAZY_ROWS: Final = 500_000
 lose by lookups."""
 
 MAX_LOOKUP_SHARE: Final = 8
-"""Parts of a load of everything of which lookups may cost one, until the rest is loaded too. A batch that wants
-everything loses no more than this."""
+"""Parts of a load of everything of which lookups may cost one, until the rest is loaded too: what a batch that wants
+everything spends on lookups in vain."""
 
 MAX_DELTA_SHARE: Final = 2
 """Parts of the base of which the deltas may have one, for lookups in the base to pay: all deltas are loaded before the

@@ -121,12 +121,10 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         """False while a request to create its record may still arrive: that would bring the dropped record back."""
         return self._late_until.get(checkpoint.id, 0) <= self._clock.monotonic()
 
-    def forget_if_gone(self, checkpoint: CheckpointRecord) -> bool:
+    def forget_if_gone(self, checkpoint: CheckpointRecord) -> None:
         """Reads the record itself: only listings show what is deleted."""
-        if self._files.read(checkpoint.id) is not None:
-            return False
-        self._records.pop(checkpoint.id, None)
-        return True
+        if self._files.read(checkpoint.id) is None:
+            self._records.pop(checkpoint.id, None)
 
     def check_owner(self) -> None:
         """Checks that the next id is free, and then that this driver's claim exists.

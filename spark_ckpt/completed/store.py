@@ -139,16 +139,12 @@ class CompletedCheckpointStore(ABC):
         """True if the store permits dropping a checkpoint now."""
         return True
 
-    def forget_if_gone(self, checkpoint: CheckpointRecord) -> bool:
+    def forget_if_gone(self, checkpoint: CheckpointRecord) -> None:  # noqa: B027  (only listings show what is gone)
         """Forgets a checkpoint whose record is gone, which a listing may still show.
-
-        Returns:
-            True if it was gone.
 
         Raises:
             StorageError: the record cannot be read.
         """
-        return False
 
     def keep_counting(self) -> None:  # noqa: B027  (a store with a separate counter has nothing to do)
         """Ensures that no id is taken twice after all checkpoints are dropped. Call it before dropping them.

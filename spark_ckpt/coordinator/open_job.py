@@ -196,11 +196,11 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
         commit = is_committed(trigger, storage)
     if committed := committed_by_another(trigger, storage, store, commit):
         raise committed
-    # Between recovery and claim, the previous owner may have completed a checkpoint or dropped the one just read.
+    # Between recovery and claim, the previous owner may have completed a checkpoint or dropped the one just read. If it
+    # has discarded all of them, a listing may still show this one.
+    if config.cleanup != "retain" and (record := _record_to_start_from(trigger, store)) is not None:
+        store.forget_if_gone(record)
     if _record_to_start_from(trigger, store) != parent.record:
-        parent = starting_point(trigger, storage, store)
-    # A listing may still show a checkpoint that the run before has just discarded with all others.
-    if config.cleanup != "retain" and parent.record is not None and store.forget_if_gone(parent.record):
         parent = starting_point(trigger, storage, store)
     registry, history, older = _register(storage, store.all(), parent)
     cleaner = environment.make_cleaner(storage, environment.clock)

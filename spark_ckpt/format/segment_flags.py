@@ -43,5 +43,4 @@ FLAGS = (COMPRESSED, ORDERED)
 def joined_flags(parts: Iterable[int]) -> int:
     """Flags of a segment that a rescale joins from parts with these flags."""
     parts = list(parts)
-    decide = {any: any, all: all}
-    return sum(flag.bit for flag in FLAGS if decide[flag.join](part & flag.bit for part in parts))
+    return sum(flag.bit for flag in FLAGS if flag.join(part & flag.bit for part in parts))

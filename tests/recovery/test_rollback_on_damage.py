@@ -227,7 +227,11 @@ def files_of(query: Query, checkpoint_id: int) -> set[str]:
 
 def meet(query: Query) -> None:
     """Starts the query; its executors report unreadable state, in files that look intact to the driver."""
-    batch = query.open()
+    report_damage(query, query.open())
+
+
+def report_damage(query: Query, batch: int) -> None:
+    """Reports of all executors that they could not read the version from which a batch starts."""
     assert query.driver.job is not None
     for key in query.driver.subtasks():
         query.driver.job.unreadable(Unreadable(key, batch, "wrong block checksum", job=query.driver.run_id))
@@ -371,17 +375,13 @@ def test_a_run_whose_rollback_fails_midway_completes_and_drops_nothing_more(
     job, keys = driver.job, driver.subtasks()
     assert job is not None
 
-    def report() -> None:
-        for key in keys:
-            job.unreadable(Unreadable(key, batch, "wrong block checksum", job=driver.run_id))
-
     def fail(*_: object) -> None:
         raise StorageError("move", "commits/5", "no answer")
 
     with monkeypatch.context() as failing:
         failing.setattr(rollback, "fenced_logs", fail)
         with pytest.raises(StorageError):
-            report()
+            report_damage(elsewhere, batch)
     before = list_completed(elsewhere.storage).records
     for request in (
         lambda: job.acknowledge(driver.make_ack(keys[0], batch + 1)),
@@ -394,17 +394,11 @@ def test_a_run_whose_rollback_fails_midway_completes_and_drops_nothing_more(
     assert list_completed(elsewhere.storage).records == before
     assert all(elsewhere.storage.exists(f"ckpt/{name}") for name in files_of(elsewhere, before[-1].id))
     with pytest.raises(RolledBackError):
-        report()
+        report_damage(elsewhere, batch)
     job.close(JobStatus.FAILED)
     assert elsewhere.restart() == 5
     elsewhere.driver.batch(6)
     assert verify(elsewhere.storage).is_whole
-
-
-def _report_damage(query: Query, batch: int) -> None:
-    assert query.driver.job is not None
-    for key in query.driver.subtasks():
-        query.driver.job.unreadable(Unreadable(key, batch, "wrong block checksum", job=query.driver.run_id))
 
 
 def test_a_rollback_that_is_tried_again_uses_no_name_of_the_first_try(elsewhere: Query) -> None:
@@ -414,9 +408,9 @@ def test_a_rollback_that_is_tried_again_uses_no_name_of_the_first_try(elsewhere:
     batch = elsewhere.open()
     storage.fail("create", "_metadata", Fault.LATE, times=3)
     with pytest.raises(StorageError):
-        _report_damage(elsewhere, batch)
+        report_damage(elsewhere, batch)
     with pytest.raises(RolledBackError):
-        _report_damage(elsewhere, batch)
+        report_damage(elsewhere, batch)
     (tried, *_), (published, *_) = _newest_names(storage)
     assert tried != published
     storage.deliver()
@@ -438,7 +432,7 @@ def test_a_rollback_uses_no_name_of_a_checkpoint_that_could_not_be_written(elsew
     stage, attempt, partition = acks[-1].task[:3]
     driver.job.task_failed(TaskFailed(stage, attempt, partition, 0, "killed", job=driver.run_id))
     with pytest.raises(RolledBackError):
-        _report_damage(elsewhere, batch)
+        report_damage(elsewhere, batch)
     (tried, *_), (published, *_) = _newest_names(storage)
     assert tried != published
     assert driver.cleaner is not None

@@ -30,6 +30,7 @@ from spark_ckpt.messages import (
     LocateReply,
     Notification,
     Outcome,
+    Request,
     TaskFailed,
     Trigger,
     Unreadable,
@@ -48,7 +49,6 @@ MAX_CRASHES = 5
 TOLD = (TaskFailed, Decline, Close)
 """Kinds of requests without a waiting caller."""
 
-Request: TypeAlias = Trigger | Locate | Ack | EndOffsets | Unreadable | TaskFailed | Decline | Close
 Reply: TypeAlias = object
 """The coordinator's answer, or the exception it raised."""
 

@@ -30,7 +30,6 @@ from spark_ckpt.flink.types.encoded_columns import (
 )
 from spark_ckpt.flink.types.record import Write
 
-_KIND_BITS = 2
 _LAST_KIND = 3
 _NO_SUBCLASS, _NULL_POJO = b"\x02", b"\x01"
 
@@ -137,7 +136,7 @@ def write_row(serializer: RowSerializer, parts: Sequence[Write], array: pa.Array
     kind = kinds.to_numpy(zero_copy_only=False).astype(np.int64)
     last = _LAST_KIND if serializer.has_row_kind else 0
     refuse((kind < 0) | (kind > last), f"a row kind that is not 0 to {last}")
-    first = _KIND_BITS if serializer.has_row_kind else 0
+    first = serializer.kind_bits
     bits = np.zeros((rows, first + len(columns)), np.bool_)
     if serializer.has_row_kind:
         bits[:, 0], bits[:, 1] = kind & 1, kind >> 1

@@ -8,7 +8,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.streams.types.binary_row import header_bytes, is_compact_decimal, is_compact_timestamp
+from spark_ckpt.flink.streams.types.binary_row import (
+    KIND_BITS,
+    MAX_INLINE,
+    header_bytes,
+    is_compact_decimal,
+    is_compact_timestamp,
+)
 from spark_ckpt.flink.streams.types.logical_types import NUMBER_CODES, LogicalType
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
 from spark_ckpt.flink.types.hashes import hashes_of_rows
@@ -18,10 +24,8 @@ from spark_ckpt.state.vector_rows import ByteRows, Column, NotPlainError, Positi
 _U32 = 0xFFFFFFFF
 _NANOS = 1_000_000
 _MAX_MICROSECOND_DIGITS = 6
-_MAX_INLINE = 7
 _MAX_HASHED_BYTES = 4096
 _VARIABLE = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
-_KIND_BITS = 8
 _ReadField = Callable[[ByteRows, Positions, Positions, Positions, NDArray[np.bool_]], pa.Array]
 """Reader of a field: the rows, their starts and lengths, the places of its slots, and where it is null."""
 
@@ -50,7 +54,7 @@ def row_data_reader(serializer: RowDataSerializer, arrow: pa.DataType) -> Read |
         arrays = [pa.array(kinds)]
         left = lengths.copy()
         for number, field in enumerate(plain):
-            bit = number + _KIND_BITS
+            bit = number + KIND_BITS
             nulls = (rows.numbers_at("u1", starts + bit // 8) >> np.uint8(bit % 8) & 1).astype(np.bool_)
             slots = starts + header + 8 * number
             if serializer.types[number].root in _VARIABLE:
@@ -108,7 +112,7 @@ def _variable(
     far, size = (content >> np.uint64(32)).astype(np.int64), (content & np.uint64(_U32)).astype(np.int64)
     sizes = np.where(nulls, 0, np.where(is_inline, inline, size))
     places = np.where(is_inline, slots, starts + far)
-    is_outside = np.where(is_inline, inline > _MAX_INLINE, far + size > lengths)
+    is_outside = np.where(is_inline, inline > MAX_INLINE, far + size > lengths)
     if (is_outside & ~nulls).any():
         raise NotPlainError
     offsets, found = rows.ragged_at(np.where(nulls, starts, places), sizes)

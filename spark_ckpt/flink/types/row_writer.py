@@ -9,7 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_ckpt.flink.streams.types.binary_row import header_bytes, is_compact_decimal, is_compact_timestamp
+from spark_ckpt.flink.streams.types.binary_row import (
+    KIND_BITS,
+    MAX_INLINE,
+    header_bytes,
+    is_compact_decimal,
+    is_compact_timestamp,
+)
 from spark_ckpt.flink.streams.types.logical_types import NUMBER_CODES, LogicalType
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
 from spark_ckpt.flink.types.encoded_columns import (
@@ -38,9 +44,7 @@ from spark_ckpt.flink.types.scalars import with_one_nan
 from spark_ckpt.flink.types.sql_values import millis_and_nanos, unscaled_bytes, unscaled_longs
 from spark_ckpt.state.vector_rows import ByteRows
 
-_KIND_BITS = 8
 _LAST_KIND = 3
-_MAX_INLINE = 7
 _WORD = 8
 _FALSE = pa.scalar(False)
 _PADDINGS = pa.array([bytes(size) for size in range(_WORD)], pa.large_binary())
@@ -82,7 +86,7 @@ def row_data_writer(serializer: RowDataSerializer, *, codegen: bool = False) -> 
             nulls = nulls_of(column)
             if not kind.nullable:
                 refuse(nulls, f"a null in field {number}, which is {kind}")
-            bit = number + _KIND_BITS
+            bit = number + KIND_BITS
             head[:, bit // 8] |= nulls.astype(np.uint8) << np.uint8(bit % 8)
             try:
                 slots = _slots(kind, column, nulls, codegen=codegen)
@@ -155,13 +159,13 @@ def _text(column: pa.Array, nulls: Mask) -> _Slots:
     """Text and bytes: up to 7 of them lie in the slot."""
     offsets, content = content_of(column)
     lengths = np.diff(offsets)
-    far = lengths > _MAX_INLINE
+    far = lengths > MAX_INLINE
     slots = np.zeros((len(lengths), _WORD), np.uint8)
-    places = np.arange(_MAX_INLINE)
-    padded = np.concatenate([content, np.zeros(_MAX_INLINE, np.uint8)])
+    places = np.arange(MAX_INLINE)
+    padded = np.concatenate([content, np.zeros(MAX_INLINE, np.uint8)])
     inline = padded[offsets[:-1, None] + places]
-    slots[:, :_MAX_INLINE] = np.where(places < lengths[:, None], inline, 0)
-    slots[:, _MAX_INLINE] = 0x80 | np.where(far, 0, lengths)
+    slots[:, :MAX_INLINE] = np.where(places < lengths[:, None], inline, 0)
+    slots[:, MAX_INLINE] = 0x80 | np.where(far, 0, lengths)
     words = np.where(far, lengths.astype(np.uint64), slots.view("<u8")[:, 0])
     words[nulls] = 0
     if not far.any():

@@ -28,8 +28,12 @@ from spark_ckpt.format.decimals import decimal_of, twos_complement, unscaled_of
 from spark_ckpt.metadata.data_output import DataOutput
 
 _U32 = 0xFFFFFFFF
-_KIND_BITS = 8
-_MAX_INLINE = 7
+KIND_BITS = 8
+"""Bits of a row's kind, before those of the null fields."""
+
+MAX_INLINE = 7
+"""Most bytes of text that a slot holds itself."""
+
 _INLINE = 0x80
 _NANOS = 1_000_000
 _MAX_COMPACT_DIGITS, _DECIMAL_BYTES = 18, 16
@@ -82,7 +86,7 @@ def decode(types: tuple[LogicalType, ...], row: bytes) -> tuple[int, tuple[Value
     header, readers = _readers(types)
     if len(row) < header + 8 * len(types):
         raise MalformedRowError(0, f"a row of {len(row)} bytes; {len(types)} fields need {header + 8 * len(types)}")
-    nulls = int.from_bytes(row[:header], "little") >> _KIND_BITS
+    nulls = int.from_bytes(row[:header], "little") >> KIND_BITS
     if nulls:
         fields = tuple([None if nulls >> n & 1 else read(row, header + 8 * n) for n, read in enumerate(readers)])
     else:
@@ -197,7 +201,7 @@ def _read_row(types: tuple[LogicalType, ...], row: bytes, at: int) -> RowData:
 def _variable(row: bytes, at: int) -> bytes:
     (slot,) = _SLOT.unpack_from(row, at)
     if slot >> 63:
-        if (length := slot >> 56 & 0x7F) > _MAX_INLINE:
+        if (length := slot >> 56 & 0x7F) > MAX_INLINE:
             raise MalformedRowError(at, f"{length} bytes in a slot")
         return row[at : at + length]
     offset, length = slot >> 32, slot & _U32
@@ -295,7 +299,7 @@ def encode(
     for number, (logical_type, value) in enumerate(zip(types, fields, strict=True)):
         at = header + 8 * number
         if value is None:
-            row[(number + _KIND_BITS) // 8] |= 1 << (number + _KIND_BITS) % 8
+            row[(number + KIND_BITS) // 8] |= 1 << (number + KIND_BITS) % 8
             if null_places and (size := _place(logical_type)):
                 _SLOT.pack_into(row, at, len(row) << 32)
                 row += bytes(size)
@@ -361,7 +365,7 @@ def unscaled_with(value: Any, precision: int, scale: int) -> int | None:
 
 
 def _write_variable(row: bytearray, at: int, content: bytes) -> None:
-    if len(content) <= _MAX_INLINE:
+    if len(content) <= MAX_INLINE:
         row[at : at + len(content)] = content
         row[at + 7] = _INLINE | len(content)
     else:
@@ -371,4 +375,4 @@ def _write_variable(row: bytearray, at: int, content: bytes) -> None:
 
 def header_bytes(fields: int) -> int:
     """Bytes of a row before its slots."""
-    return (fields + 63 + _KIND_BITS) // 64 * 8
+    return (fields + 63 + KIND_BITS) // 64 * 8

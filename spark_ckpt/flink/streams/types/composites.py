@@ -201,16 +201,16 @@ class RowSerializer(CompositeSerializer):
         out.i8(self.has_row_kind, "has_row_kind")
 
     @property
-    def _first(self) -> int:
-        """Bits before those of the fields."""
+    def kind_bits(self) -> int:
+        """Bits of a row's kind, before those of the null fields."""
         return _KIND_BITS if self.has_row_kind else 0
 
     def read(self, data: DataInput, field: str) -> Value:
-        size = self._first + len(self.parts)
+        size = self.kind_bits + len(self.parts)
         mask = data.raw((size + 7) // 8, field)
         bits = [mask[bit // 8] >> 7 - bit % 8 & 1 for bit in range(size)]
         kind = bits[0] | bits[1] << 1 if self.has_row_kind else 0
-        nulls = bits[self._first :]
+        nulls = bits[self.kind_bits :]
         return Row(
             kind,
             tuple([None if null else part.read(data, field) for part, null in zip(self.parts, nulls, strict=True)]),
