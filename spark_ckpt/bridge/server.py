@@ -17,13 +17,13 @@ from spark_ckpt import __version__
 from spark_ckpt.bridge import codec, protocol
 from spark_ckpt.bridge.codec import Reply, StartReply
 from spark_ckpt.bridge.driver_files import DriverFiles
+from spark_ckpt.bridge.errors import JobNotOpenError
 from spark_ckpt.bridge.log import LogContext, enter, wants_debug
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.bridge.settings_check import check_settings
 from spark_ckpt.bridge.tracing import OTEL, Spans, exported_spans, flush
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.errors import JobNotOpenError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.coordinator.reports import Report

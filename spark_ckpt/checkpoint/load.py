@@ -200,7 +200,7 @@ def damaged_files(
     needed = {entry.path: entry.file_size for entry in all_entries(table) if entry.path is not None}
     if not needed:
         return {}
-    found = (listing or list_shared(storage)).answer()
+    found = (listing or list_shared(storage)).result()
     there: Mapping[str, int] = {f"{SHARED}/{file.name}": file.size for file in found}
     damaged = {}
     for path, size in needed.items():

@@ -13,7 +13,7 @@ from spark_ckpt.completed.processes import identity_of
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record
 from spark_ckpt.completed.store import CheckpointIDCounter, CompletedCheckpointStore, JobStatus
 
-CLAIMS_KEPT = 16
+MAX_CLAIMS = 16
 """Number of newest claims retained. They show people who used a location; no fence depends on the number."""
 
 
@@ -127,10 +127,10 @@ class RecordStore(CompletedCheckpointStore):
         self._generation = claim.generation
         self._fence = None
 
-    def _surplus_claims(self, kept: int = CLAIMS_KEPT) -> list[ClaimRecord]:
-        """All claims except the newest `kept`, ascending by id. Their age does not matter: clocks may be wrong."""
+    def _surplus_claims(self, retained: int = MAX_CLAIMS) -> list[ClaimRecord]:
+        """All claims except the newest `retained`, ascending by id. Their age does not matter: clocks may be wrong."""
         claims = self.claims()
-        return claims[: max(0, len(claims) - kept)]
+        return claims[: max(0, len(claims) - retained)]
 
     def _took(self, record: Record) -> None:
         self._records[record.id] = record

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import NoReturn
 
 from spark_ckpt.clock import Clock
-from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
+from spark_ckpt.completed.base import MAX_CLAIMS, RecordStore
 from spark_ckpt.completed.errors import ClaimDeletedError, DamagedRecordError, FencedError, UnknownOutcomeError
 from spark_ckpt.completed.record_files import LOG, RecordFiles
 from spark_ckpt.completed.records import CheckpointRecord, ClaimRecord, Owner, Record, encode_record
@@ -75,9 +75,9 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         """Claims the next id with a generation above all known ones; retries if another driver was faster."""
         probe = self._probe or self._begin_probe()
         self._probe = None
-        probe.answer()
+        probe.result()
         for _ in range(_MAX_CLAIMS):
-            surplus = self._surplus_claims(CLAIMS_KEPT - 1)
+            surplus = self._surplus_claims(MAX_CLAIMS - 1)
             claim = self._next_claim(str(uuid.uuid4()), surplus)
             if self._create(claim) is None:
                 # Records that the previous owner dropped since our read are gone; its later attempts see our claim.

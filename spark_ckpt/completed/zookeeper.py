@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NoReturn
 
 from spark_ckpt.clock import Clock
-from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
+from spark_ckpt.completed.base import MAX_CLAIMS, RecordStore
 from spark_ckpt.completed.errors import (
     FencedError,
     LocationMovedError,
@@ -155,7 +155,7 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
         return record
 
     def _try_claim(self, claim: ClaimRecord) -> bool:
-        earlier = self._surplus_claims(CLAIMS_KEPT - 1)[:_MAX_DROPPED]
+        earlier = self._surplus_claims(MAX_CLAIMS - 1)[:_MAX_DROPPED]
         owners = [name for name in self._session.children(self.path) if name.startswith("owner-")]
 
         def build(transaction: Any) -> None:  # noqa: ANN401

@@ -28,20 +28,6 @@ class BatchCommittedError(SparkCkptError):
         )
 
 
-class JobNotOpenError(CheckpointError):
-    """Message for a job that is not yet open or already closed."""
-
-    def __init__(self, job: str) -> None:
-        self.job = job
-        super().__init__(f"job {job} is not open: it has received no trigger, or its query has ended")
-
-
-class ParallelismChangedError(CheckpointError):
-    """Number of partitions or key groups that differs from the checkpoint's."""
-
-    fatal = True
-
-
 class IncompleteCheckpointError(CheckpointError):
     """Incomplete checkpoint of the previous batch, some of whose subtasks did not run.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
@@ -124,11 +124,20 @@ def finalize(
 
 def _add_segments(job: OpenJob, draft: Draft, parent: CheckpointState) -> None:
     """Append the new segments to the chains, and merge the bytes that came with the acks into one file."""
-    version = draft.trigger.version
     _leave_out_lost_bases(job, draft)
-    new: dict[SubtaskKey, _NewEntries] = {}
     deltas: list[SegmentRef] = []
     bases: list[SegmentRef] = []
+    new = _new_entries(draft, deltas, bases)
+    _check_files(job.storage, deltas)
+    kept = sum(chain.inline_bytes for chains in parent.table.values() for chain in chains)
+    _place(job, draft, deltas, bases, kept)
+    _add_chains(draft, parent, new)
+
+
+def _new_entries(draft: Draft, deltas: list[SegmentRef], bases: list[SegmentRef]) -> dict[SubtaskKey, _NewEntries]:
+    """Entries of the acked segments, which are added to `deltas` and `bases`."""
+    version = draft.trigger.version
+    new: dict[SubtaskKey, _NewEntries] = {}
     for key, ack in draft.acks.items():
         snapshot = ack.base
         base_entry = None if snapshot is None else _entry(snapshot.segment, bases)
@@ -138,9 +147,11 @@ def _add_segments(job: OpenJob, draft: Draft, parent: CheckpointState) -> None:
             draft.unused.append(ack.delta.path)
         merged_entry = None if ack.merged is None else _entry(ack.merged.segment, bases)
         new[key] = _entry(ack.delta, deltas) if has_delta else None, base_entry, merged_entry
-    _check_files(job.storage, deltas)
-    kept = sum(chain.inline_bytes for chains in parent.table.values() for chain in chains)
-    _place(job, draft, deltas, bases, kept)
+    return new
+
+
+def _add_chains(draft: Draft, parent: CheckpointState, new: Mapping[SubtaskKey, _NewEntries]) -> None:
+    """Chains of the new checkpoint: those of the parent, with the new entries."""
     for store, parallelism in _stores(draft.trigger):
         chains = []
         for partition, chain in enumerate(parent.table.get(store) or [_NO_STATE] * parallelism):
@@ -160,13 +171,7 @@ def _entry(segment: SegmentRef, new: list[SegmentRef]) -> SegmentRef | None:
     return entry
 
 
-def _place(
-    job: OpenJob,
-    draft: Draft,
-    deltas: list[SegmentRef],
-    bases: list[SegmentRef],
-    kept: int,
-) -> None:
+def _place(job: OpenJob, draft: Draft, deltas: list[SegmentRef], bases: list[SegmentRef], kept: int) -> None:
     """Place the bytes that came with the acks; `kept` bytes of earlier checkpoints are already inline."""
     new = deltas + bases
     inline = [entry for entry in new if entry.path is None]
@@ -190,20 +195,20 @@ def _leave_out_lost_bases(job: OpenJob, draft: Draft) -> None:
     On storages that write whole files, those of recent batches are not checked: garbage collection spares files that
     young. That saves a request for nearly every base.
     """
-    brought: dict[str | None, tuple[SubtaskKey, BaseSnapshot | MergedDeltas]] = {
-        waited.segment.path: (key, waited)
+    compacted: dict[str | None, tuple[SubtaskKey, BaseSnapshot | MergedDeltas]] = {
+        result.segment.path: (key, result)
         for key, ack in draft.acks.items()
-        for waited in (ack.base, ack.merged)
-        if waited is not None
+        for result in (ack.base, ack.merged)
+        if result is not None
     }
     is_whole = job.storage.writes_whole
     paths = [
         path
-        for path, (_, base) in brought.items()
+        for path, (_, base) in compacted.items()
         if path is not None and not (is_whole and base.version in draft.recent)
     ]
     for path, size in zip(paths, sizes_of(job.storage, paths), strict=True):
-        key, base = brought[path]
+        key, base = compacted[path]
         if size == base.segment.size:
             continue
         there = "the file is missing" if size is None else f"the file has {size} bytes, not {base.segment.size}"
@@ -237,17 +242,9 @@ def _spark_batch(job: OpenJob, draft: Draft) -> SparkBatch:
     for operator in trigger.operators:
         for name in operator.stores:
             chains = draft.table[StoreKey(operator.operator_id, name)]
-            stores.append(
-                StoreState(
-                    operator.operator_id,
-                    name,
-                    operator.name,
-                    operator.state_format_version,
-                    tuple(chain.rows for chain in chains),
-                    tuple(chain.state_id for chain in chains),
-                    SegmentTable.of(chains),
-                )
-            )
+            title, fmt, table = operator.name, operator.state_format_version, SegmentTable.of(chains)
+            rows, state_ids = tuple(chain.rows for chain in chains), tuple(chain.state_id for chain in chains)
+            stores.append(StoreState(operator.operator_id, name, title, fmt, rows, state_ids, table))
     return SparkBatch(
         batch_id=trigger.batch_id,
         version=trigger.version,

@@ -32,7 +32,6 @@ from spark_ckpt.coordinator.reporting import Reporting
 from spark_ckpt.coordinator.reports import Report
 from spark_ckpt.coordinator.statistics import stats_of_failed
 from spark_ckpt.coordinator.subsumption import Subsumption
-from spark_ckpt.coordinator.taking_over import check_parallelism
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
 from spark_ckpt.figures import human_duration, human_size
 from spark_ckpt.format.keys import SubtaskKey
@@ -53,6 +52,7 @@ from spark_ckpt.messages import (
     Unreadable,
 )
 from spark_ckpt.recovery.heartbeat import Heartbeat
+from spark_ckpt.recovery.parallelism import check_parallelism
 from spark_ckpt.recovery.rollback_on_damage import AutomaticRollback, judge_unreadable
 from spark_ckpt.storage.paths import is_state_path
 
@@ -278,17 +278,7 @@ class Job:
                 tries it again.
         """
         self._settle()
-        job = self._open
-        heartbeat = Heartbeat(self._going_back, self._clock, job.config.bridge_timeout)
-        epoch = self._trigger.log_epoch
-        rollback = AutomaticRollback(
-            self._rollback_publisher,
-            job.config,
-            self._clock,
-            epoch,
-            heartbeat=heartbeat,
-            begins=self._rollback_begins,
-        )
+        rollback = self._rollback()
         _log.warning("%s cannot read version %d: %s", request.subtask, request.version, request.reason)
         try:
             state = self._checkpoint_cache.state_of(request.version)
@@ -296,7 +286,7 @@ class Job:
             if rollback.is_enabled:
                 rollback.run(damaged, is_owner=True)
             raise
-        judge_unreadable(request.subtask, state, rollback, job.store.all())
+        judge_unreadable(request.subtask, state, rollback, self._open.store.all())
 
     def task_failed(self, failure: TaskFailed) -> None:
         """Failure of a task attempt: drops its acks while the checkpoint is pending."""
@@ -365,6 +355,12 @@ class Job:
         if self._pending is None:
             self._reporting.look_for_savepoint()
         self._subsumption.drop_subsumed()
+
+    def _rollback(self) -> AutomaticRollback:
+        publisher, config, epoch = self._rollback_publisher, self._open.config, self._trigger.log_epoch
+        heartbeat = Heartbeat(self._going_back, self._clock, config.bridge_timeout)
+        begins = self._rollback_begins
+        return AutomaticRollback(publisher, config, self._clock, epoch, heartbeat=heartbeat, begins=begins)
 
     def _rollback_begins(self) -> None:
         self._is_rolling_back = True

@@ -21,10 +21,9 @@ from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, ClaimRecord, CompletedCheckpointStore, JobStatus, Owner
 from spark_ckpt.completed.process_claims import ProcessClaims
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.coordinator.taking_over import (
+from spark_ckpt.coordinator.takeover import (
     await_commit,
     check_not_followed,
-    check_parallelism,
     committed_by_another,
     fence_earlier,
     is_committed,
@@ -39,6 +38,7 @@ from spark_ckpt.location.open_store import make_store
 from spark_ckpt.location.orphans import check_no_links
 from spark_ckpt.messages import Trigger
 from spark_ckpt.recovery.heartbeat import Heartbeat
+from spark_ckpt.recovery.parallelism import check_parallelism
 from spark_ckpt.recovery.rollback import move_to_rollback_dir
 from spark_ckpt.recovery.rollback_on_damage import AutomaticRollback, recover
 from spark_ckpt.spark_files.rollbacks import Rollbacks
@@ -204,7 +204,7 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
         parent = starting_point(trigger, storage, store)
     registry, history, older = _register(storage, store.all(), parent)
     cleaner = environment.make_cleaner(storage, environment.clock)
-    there_before = None if earlier_files is None else earlier_files.answer()
+    there_before = None if earlier_files is None else earlier_files.result()
     backlog = Backlog(storage, store, registry, cleaner, older, there_before)
     backlog.start(environment.in_background)
     return OpenJob(owner, storage, store, registry, cleaner, backlog, config, max_parallelism, chain, parent, history)
@@ -212,7 +212,7 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
 
 def _check_log_epoch(trigger: Trigger, storage: Storage, rollbacks: Request[Rollbacks]) -> None:
     if trigger.log_epoch is not None:  # without the fence of Spark's logs, a start needs no list of rollbacks
-        rollbacks.answer().check_epoch(storage.location, trigger.log_epoch)
+        rollbacks.result().check_epoch(storage.location, trigger.log_epoch)
 
 
 def _earlier_files(

@@ -119,7 +119,7 @@ class Reporting:
             self._acks, self._progress_due = acks, self._clock.monotonic() + PROGRESS_SECONDS
 
     def _deletions(self) -> Report:
-        return {"files_to_delete": self._cleaner.backlog, "files_left_behind": self._cleaner.left_behind}
+        return {"files_to_delete": self._cleaner.backlog, "files_left_behind": self._cleaner.undeleted}
 
     def _report(self, make: Callable[[Run], Report]) -> None:
         self.flush()

@@ -165,7 +165,7 @@ def files_before(storage: Storage, claimed: int) -> set[str]:
         if entry.is_directory and (checkpoint_of_directory(entry.name) or 0) >= claimed:
             files = storage.list(in_location(entry.name))
             there |= {f"{entry.name}/{file.name}" for file in files} or {entry.name}
-    return there | {f"{SHARED}/{file.name}" for file in shared.answer()}
+    return there | {f"{SHARED}/{file.name}" for file in shared.result()}
 
 
 def in_thread(work: Callable[[], None]) -> None:

@@ -39,7 +39,7 @@ class Cleaner(ABC):
         self._clock = clock or SystemClock()
         self._names: OrderedDict[str, None] = OrderedDict()
         # One thread submits and one deletes, so each writes a count of its own.
-        self._submitted = self._handled = self._left_behind = 0
+        self._submitted = self._handled = self._undeleted = 0
 
     @property
     def backlog(self) -> int:
@@ -47,9 +47,9 @@ class Cleaner(ABC):
         return self._submitted - self._handled
 
     @property
-    def left_behind(self) -> int:
+    def undeleted(self) -> int:
         """Number of files that could not be deleted."""
-        return self._left_behind
+        return self._undeleted
 
     @abstractmethod
     def submit(self, names: Iterable[str]) -> None:
@@ -82,13 +82,13 @@ class Cleaner(ABC):
         else:
             for name in names:  # a file that always fails must not prevent the deletion of others
                 if (error := self._failure_of(self._delete_for_good, [name])) is not None:
-                    self._left_behind += 1
-                    _log.warning("unreferenced file left behind, cannot delete %s: %s", name, error)
+                    self._undeleted += 1
+                    _log.warning("cannot delete unreferenced file %s: %s", name, error)
         self._handled += len(names)
         directories = {name.rpartition("/")[0] for name in names}
         for directory in (name for name in directories if name.rpartition("/")[2].startswith("chk-")):
             if (error := self._failure_of(self._storage.remove_empty, directory)) is not None:
-                _log.warning("empty directory left behind, cannot delete %s: %s", directory, error)
+                _log.warning("cannot delete empty directory %s: %s", directory, error)
 
     def _delete_for_good(self, names: Sequence[str]) -> None:
         self._storage.sync_deletions(LOG)  # a power loss must not restore a record without its files

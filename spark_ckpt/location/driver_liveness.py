@@ -23,7 +23,7 @@ OPERATION = "spark-ckpt "
 """Prefix of the run id in a command's claim. The claim holds the location only while the command runs."""
 
 
-class Holder(Enum):
+class Liveness(Enum):
     """State of the driver with the last claim."""
 
     NONE = "none"
@@ -34,28 +34,28 @@ class Holder(Enum):
     """It ran elsewhere: on another host, in another container, or before the last boot."""
 
 
-_HOLDERS = {True: Holder.ALIVE, False: Holder.NONE, None: Holder.UNKNOWN}
+_LIVENESS = {True: Liveness.ALIVE, False: Liveness.NONE, None: Liveness.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
-    """The possible owner of a location.
+class LastDriver:
+    """The driver with the last claim of a location, which may own it.
 
     Args:
-        holder: state of the driver.
+        liveness: state of the driver.
         owner: the driver with the last claim; None if no driver holds one.
         last_ms: time of its newest record, in milliseconds since 1970 UTC.
         logs_are_fenced: whether the driver stops at its next entry of Spark's logs after a rollback.
     """
 
-    holder: Holder
+    liveness: Liveness
     owner: Owner | None = None
     last_ms: int = 0
     logs_are_fenced: bool = False
 
 
-def hold_of(records: Iterable[Record]) -> Hold:
-    """The possible owner of the location with these records.
+def last_driver_of(records: Iterable[Record]) -> LastDriver:
+    """The last driver of the location with these records.
 
     Args:
         records: records of its log, ascending by id.
@@ -63,11 +63,11 @@ def hold_of(records: Iterable[Record]) -> Hold:
     records = list(records)
     claims = [record for record in records if isinstance(record, ClaimRecord)]
     if not claims or claims[-1].owner.run_id.startswith(OPERATION):
-        return Hold(Holder.NONE)
+        return LastDriver(Liveness.NONE)
     claim = claims[-1]
     last_ms = max(record.timestamp_ms for record in records if record.generation == claim.generation)
-    holder = _HOLDERS[is_running(claim.owner.pid, claim.process)]
-    return Hold(holder, claim.owner, last_ms, claim.log_epoch is not None)
+    liveness = _LIVENESS[is_running(claim.owner.pid, claim.process)]
+    return LastDriver(liveness, claim.owner, last_ms, claim.log_epoch is not None)
 
 
 def may_write(records: Iterable[Record]) -> bool:
@@ -102,9 +102,9 @@ def check_fenced(location: str, store: CompletedCheckpointStore, has_ended: HasE
         LocationInUseError: the process of the driver is running on this machine; or it may be running elsewhere, and
             its logs are not fenced.
     """
-    hold = _hold(store, has_ended)
-    if hold.holder is Holder.ALIVE or (hold.holder is Holder.UNKNOWN and not hold.logs_are_fenced):
-        raise _in_use(location, hold)
+    last = _last_driver(store, has_ended)
+    if last.liveness is Liveness.ALIVE or (last.liveness is Liveness.UNKNOWN and not last.logs_are_fenced):
+        raise _in_use(location, last)
 
 
 def check_not_running(location: str, store: CompletedCheckpointStore, has_ended: HasEnded = never_ended) -> None:
@@ -121,9 +121,9 @@ def check_not_running(location: str, store: CompletedCheckpointStore, has_ended:
     Raises:
         LocationInUseError: the process of the driver is running on this machine.
     """
-    hold = _hold(store, has_ended)
-    if hold.holder is Holder.ALIVE:
-        raise _in_use(location, hold)
+    last = _last_driver(store, has_ended)
+    if last.liveness is Liveness.ALIVE:
+        raise _in_use(location, last)
 
 
 def check_no_known_driver(storage: Storage) -> None:
@@ -137,17 +137,17 @@ def check_no_known_driver(storage: Storage) -> None:
         StorageError: the log cannot be read.
     """
     records = sorted(RecordFiles(storage).read_each().items())
-    hold = hold_of(record for _, record in records if not isinstance(record, DamagedRecordError))
-    if hold.holder is Holder.ALIVE:
-        raise _in_use(storage.location, hold)
+    last = last_driver_of(record for _, record in records if not isinstance(record, DamagedRecordError))
+    if last.liveness is Liveness.ALIVE:
+        raise _in_use(storage.location, last)
 
 
-def _hold(store: CompletedCheckpointStore, has_ended: HasEnded) -> Hold:
-    hold = hold_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
-    if hold.holder is not Holder.ALIVE or hold.owner is None:
-        return hold  # elsewhere, another process may have the same number
-    return Hold(Holder.NONE) if has_ended(hold.owner) else hold
+def _last_driver(store: CompletedCheckpointStore, has_ended: HasEnded) -> LastDriver:
+    last = last_driver_of(sorted([*store.claims(), *store.all()], key=lambda record: record.id))
+    if last.liveness is not Liveness.ALIVE or last.owner is None:
+        return last  # elsewhere, another process may have the same number
+    return LastDriver(Liveness.NONE) if has_ended(last.owner) else last
 
 
-def _in_use(location: str, hold: Hold) -> LocationInUseError:
-    return LocationInUseError(location, str(hold.owner), hold.holder is Holder.ALIVE, hold.last_ms)
+def _in_use(location: str, last: LastDriver) -> LocationInUseError:
+    return LocationInUseError(location, str(last.owner), last.liveness is Liveness.ALIVE, last.last_ms)

@@ -16,7 +16,7 @@ from spark_ckpt.metadata.literal_urls import file_system_of_url
 from spark_ckpt.redaction import remember_url
 from spark_ckpt.storage import Storage, resolve, storage_on
 from spark_ckpt.storage.resolve import S3fsNotFoundError
-from spark_ckpt.storage.s3 import S3_PROTOCOLS, client_config
+from spark_ckpt.storage.s3_config import S3_PROTOCOLS, client_config
 
 _HADOOP_PROTOCOLS = ("hdfs", "viewfs")
 _PACKAGES = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.chains import ChainTable
 from spark_ckpt.checkpoint.compose import decompose
@@ -20,6 +23,8 @@ from spark_ckpt.location.errors import CheckpointsMissingError
 from spark_ckpt.location.missing import batch_without_checkpoint
 from spark_ckpt.metadata import METADATA_FILE_NAME, loads
 from spark_ckpt.storage import Storage
+
+_T = TypeVar("_T")
 
 _WAY_OUT = "The checkpoint is skipped. Restore the file from a backup, or delete the directory of the checkpoint"
 
@@ -144,16 +149,32 @@ def list_completed(storage: Storage) -> Scan:
     return result
 
 
+def logged_or_scanned(storage: Storage, read: Callable[[], dict[int, _T]]) -> tuple[dict[int, _T], Scan | None]:
+    """What is in the log, and None; without a log, the result of a scan, whose `log` says whether there was one.
+
+    Args:
+        storage: storage of the checkpoint location.
+        read: reads the log; it is read again if a scan shows that a log has just begun.
+
+    Raises:
+        StorageError: the storage does not answer, or the location keeps changing.
+    """
+    if found := read():
+        return found, None
+    scanned = scan(storage)
+    # A query that has just begun claims before it writes its first `_metadata`.
+    if scanned.log is not None and (found := read()):
+        return found, None
+    return {}, scanned
+
+
 def _read_log(storage: Storage) -> Scan:
     files = RecordFiles(storage)
-    records = files.read_all()
-    if not records:
-        result = scan(storage)
-        if result.log is None:
-            return result
-        # A query that has just begun claims before it writes its first `_metadata`.
-        if not (records := files.read_all()):
-            raise LogMissingError(storage.describe(files.directory), result.log)
+    records, scanned = logged_or_scanned(storage, files.read_all)
+    if scanned is not None:
+        if scanned.log is not None:
+            raise LogMissingError(storage.describe(files.directory), scanned.log)
+        return scanned
     checkpoints = tuple(record for record in records.values() if isinstance(record, CheckpointRecord))
     return Scan(checkpoints, next_id=1 + max(records))
 

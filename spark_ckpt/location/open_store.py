@@ -6,7 +6,8 @@ import hashlib
 import os
 import socket
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +16,7 @@ from spark_ckpt.clock import Clock
 from spark_ckpt.completed import (
     CompletedCheckpointStore,
     FilesystemCompletedCheckpointStore,
+    JobStatus,
     Owner,
     RecordFiles,
     StandaloneCompletedCheckpointStore,
@@ -57,12 +59,13 @@ def make_store(
     return store
 
 
-def open_store(
-    storage: Storage, settings: Mapping[str, str], operation: str, clock: Clock
-) -> tuple[CompletedCheckpointStore, Owner]:
+@contextmanager
+def opened_store(
+    storage: Storage, settings: Mapping[str, str] | None, operation: str, clock: Clock
+) -> Iterator[tuple[CompletedCheckpointStore, Owner]]:
     """The completed-checkpoint store of the settings, or the one that the files in the location indicate.
 
-    It is neither recovered nor claimed.
+    It is neither recovered nor claimed. On exit it is shut down; its checkpoints stay.
 
     Args:
         storage: storage of the checkpoint location.
@@ -70,7 +73,7 @@ def open_store(
         operation: name of the command.
         clock: source of time.
 
-    Returns:
+    Yields:
         The store, and the owner for a claim.
 
     Raises:
@@ -79,14 +82,18 @@ def open_store(
         SparkLogFormatError: Spark's file with the query's id is damaged.
         StorageError: the location cannot be read.
     """
-    config = CheckpointConfig.parse_strictly(settings)
-    if STORE.key not in settings and not RecordFiles(storage).ids():
+    config = CheckpointConfig.parse_strictly(settings or {})
+    if STORE.key not in (settings or {}) and not RecordFiles(storage).ids():
         list_completed(storage)
         config = replace(config, store="standalone")
     token = str(uuid.uuid4())
     run_id = f"{OPERATION}{operation} {token}"
     owner = Owner(socket.gethostname(), os.getpid(), token, SparkLog(storage).query_id(), run_id)
-    return make_store(config, storage, owner, clock), owner
+    store = make_store(config, storage, owner, clock)
+    try:
+        yield store, owner
+    finally:
+        store.shutdown(JobStatus.SUSPENDED)
 
 
 def _make_store(

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import JobStatus
 from spark_ckpt.config import PROVIDER_CLASS
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.driver_liveness import HasEnded, check_not_running, never_ended
-from spark_ckpt.location.open_store import open_store
+from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.migrate.errors import TransferRefusedError
 from spark_ckpt.migrate.importing import source_state
 from spark_ckpt.migrate.spark_copy import copy_query_files
@@ -129,14 +128,11 @@ def _checkpoint_of(
     Args:
         has_ended: as in `export_state`; None for no check of running drivers.
     """
-    store, _ = open_store(source, settings, "export", clock)
-    try:
+    with opened_store(source, settings, "export", clock) as (store, _):
         store.recover()
         if has_ended is not None:
             check_not_running(source.location, store, has_ended)
         record = store.latest_of_version(query.version)
-    finally:
-        store.shutdown(JobStatus.SUSPENDED)
     if record is None:
         raise TransferRefusedError(
             query.location,

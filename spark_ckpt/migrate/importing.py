@@ -12,13 +12,13 @@ from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation
 from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import CheckpointRecord, JobStatus
+from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.config import PROVIDER_CLASS, STORE
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.format.segment_ref import Blocks, SegmentRef
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
-from spark_ckpt.location.open_store import open_store
+from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.migrate.errors import TransferRefusedError
 from spark_ckpt.migrate.recent_writes import check_quiet
 from spark_ckpt.migrate.spark_copy import copy_query_files
@@ -213,8 +213,7 @@ class _Importer:
         table = _chains(query.version, stores, imported)
         offsets = query.with_provider(PROVIDER_CLASS)[query.batch_id]
         # A location without records would count as one that has lost its log.
-        store, owner = open_store(target, {STORE.key: "filesystem", **self.settings}, "import", self.clock)
-        try:
+        with opened_store(target, {STORE.key: "filesystem", **self.settings}, "import", self.clock) as (store, owner):
             store.recover()
             store.claim()
             batch = SparkBatch(
@@ -233,8 +232,6 @@ class _Importer:
             new = checkpoint_of_operation(batch, table, offsets, (), None, started_ms, now_ms)
             new.new_state_bytes = new.task_bytes = sum(part.size for parts in imported.values() for part in parts)
             return Publisher(target, store, owner).publish(new, now_ms), imported
-        finally:
-            store.shutdown(JobStatus.SUSPENDED)
 
 
 def replace_offsets(storage: Storage, batch_id: int, data: bytes) -> None:

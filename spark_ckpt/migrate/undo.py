@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, JobStatus
+from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.location.driver_liveness import HasEnded, check_fenced, may_write, never_ended
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
-from spark_ckpt.location.open_store import open_store
+from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.location.orphans import list_state
 from spark_ckpt.migrate.errors import TransferRefusedError
 from spark_ckpt.migrate.importing import replace_offsets
@@ -72,8 +72,7 @@ def undo_import(
     clock = clock or SystemClock()
     query = read_stopped_query(storage)
     marker = _marker_of(storage, query)
-    store, _ = open_store(storage, settings or {}, "undo", clock)
-    try:
+    with opened_store(storage, settings, "undo", clock) as (store, _):
         store.recover()
         if not force:
             check_fenced(storage.location, store, has_ended)
@@ -91,8 +90,6 @@ def undo_import(
             _drop_checkpoints(storage, store)
             storage.delete(MARKER)
         return result
-    finally:
-        store.shutdown(JobStatus.SUSPENDED)
 
 
 def _marker_of(storage: Storage, query: StoppedQuery) -> ImportMarker:

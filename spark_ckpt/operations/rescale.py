@@ -17,10 +17,10 @@ from spark_ckpt.checkpoint.publish import (
     with_chains,
 )
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, JobStatus
+from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.driver_liveness import check_not_running
-from spark_ckpt.location.open_store import open_store
+from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.reassign import reassign
 from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
@@ -125,8 +125,7 @@ def rescale(
     started_ms = clock.now_ms()
     log = SparkLog(storage)
     logs = _read_logs(storage, log, partitions)
-    store, owner = open_store(storage, settings or {}, "rescale", clock)
-    try:
+    with opened_store(storage, settings, "rescale", clock) as (store, owner):
         store.recover()
         work = _prepare(storage, store, logs, partitions, progress)
         if not force:
@@ -158,8 +157,6 @@ def rescale(
             store.subsume(record)
             raise
         return _result(storage, work, record)
-    finally:
-        store.shutdown(JobStatus.SUSPENDED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from spark_ckpt.checkpoint.publish import Publisher
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, JobStatus
+from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.location.driver_liveness import check_fenced
-from spark_ckpt.location.open_store import open_store
+from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.operations.errors import RollbackRefusedError
 from spark_ckpt.progress import Progress
 from spark_ckpt.recovery.rollback import Rollback, checkpoint_in, claim_and_move, later_checkpoints, planned_rollback
@@ -56,8 +56,7 @@ def roll_back(
         StorageError: the location cannot be read or changed.
     """
     clock = clock or SystemClock()
-    store, owner = open_store(storage, settings or {}, "rollback", clock)
-    try:
+    with opened_store(storage, settings, "rollback", clock) as (store, owner):
         damaged = _recover(store)
         record = checkpoint_in(storage, store, checkpoint_id)
         if not force:
@@ -68,8 +67,6 @@ def roll_back(
             plan = planned_rollback(storage, record, later_checkpoints(store, record), clock)
             return replace(plan, moved=(*plan.moved, *damaged))
         return claim_and_move(Publisher(storage, store, owner), checkpoint_id, clock, damaged)
-    finally:
-        store.shutdown(JobStatus.SUSPENDED)
 
 
 def _recover(store: CompletedCheckpointStore) -> list[str]:

@@ -13,7 +13,7 @@ from spark_ckpt.completed import CheckpointRecord, ClaimRecord, Record, RecordFi
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, LogMissingError
 from spark_ckpt.location.errors import CheckpointNotFoundError, CheckpointsMissingError, NoCheckpointError
-from spark_ckpt.location.listing import is_retained, scan
+from spark_ckpt.location.listing import is_retained, logged_or_scanned
 from spark_ckpt.location.missing import batch_without_checkpoint
 from spark_ckpt.location.savepoint import is_savepoint
 from spark_ckpt.location.snapshot import find_record, read_snapshot
@@ -161,17 +161,13 @@ def _read_log(storage: Storage) -> tuple[list[CheckpointRecord], list[Damage], b
     """The checkpoints in the log, ascending, and its damages; without a log, those of a scan, and False if there must
     have been one."""
     files = RecordFiles(storage)
-    each = files.read_each()
-    if not each:
-        found = scan(storage)
-        # A query that has just begun claims before it writes its first `_metadata`.
-        each = {} if found.log is None else files.read_each()
-        if not each:
-            damages = [Damage.of(damaged.path, damaged) for damaged in found.damaged]
-            if found.log is not None:
-                missing = LogMissingError(storage.describe(files.directory), found.log)
-                damages.insert(0, Damage(missing.path, "the log of completed checkpoints is missing: it has no record"))
-            return list(found.records), damages, found.log is None
+    each, scanned = logged_or_scanned(storage, files.read_each)
+    if scanned is not None:
+        damages = [Damage.of(damaged.path, damaged) for damaged in scanned.damaged]
+        if scanned.log is not None:
+            missing = LogMissingError(storage.describe(files.directory), scanned.log)
+            damages.insert(0, Damage(missing.path, "the log of completed checkpoints is missing: it has no record"))
+        return list(scanned.records), damages, scanned.log is None
     damages = [Damage.of(e.path, e) for e in each.values() if isinstance(e, DamagedRecordError)]
     records: dict[int, Record] = {i: r for i, r in each.items() if not isinstance(r, DamagedRecordError)}
     records = without_void_records(records)

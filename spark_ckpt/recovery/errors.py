@@ -7,6 +7,12 @@ from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import CheckpointError, DamagedCheckpointError
 
 
+class ParallelismChangedError(CheckpointError):
+    """Number of partitions or key groups that differs from the checkpoint's."""
+
+    fatal = True
+
+
 class RolledBackError(CheckpointError):
     """Automatic rollback from a damaged checkpoint to an earlier one.
 

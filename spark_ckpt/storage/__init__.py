@@ -10,7 +10,7 @@ from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
 from spark_ckpt.storage.request import Request
 from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve, storage_on
-from spark_ckpt.storage.s3 import s3_options
+from spark_ckpt.storage.s3_config import s3_options
 from spark_ckpt.storage.s3_storage import S3Storage
 from spark_ckpt.storage.stable_reads import MAX_READINGS, until_stable
 

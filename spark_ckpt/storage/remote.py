@@ -199,9 +199,9 @@ class FsspecStorage(Storage):
             overlap.start()
             race.start()
             self._probe_second_create(second)
-            if overlap.answer():
+            if overlap.result():
                 raise self._not_exclusive("a create that began before another one and ended after it succeeded, too")
-            if race.answer():
+            if race.result():
                 raise self._not_exclusive(SEVERAL_WON)
         finally:
             for request in (overlap, race):

@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class Request(Generic[_T]):
-    """A request that runs when its answer is needed, or beside its caller once it is started.
+    """A request that runs when its result is needed, or beside its caller once it is started.
 
     Args:
         call: the request.
@@ -19,20 +19,20 @@ class Request(Generic[_T]):
 
     def __init__(self, call: Callable[[], _T]) -> None:
         self._call = call
-        self._answers: list[_T] = []
+        self._results: list[_T] = []
         self._error: Exception | None = None
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Starts the request on another thread, whose log names the same query. Its error is kept for `answer`."""
+        """Starts the request on another thread, whose log names the same query. Its error is kept for `result`."""
         run = copy_context().run
         self._thread = threading.Thread(target=run, args=(self.run,), name="spark-ckpt-request", daemon=True)
         self._thread.start()
 
     def run(self) -> None:
-        """Runs the request here and now. Its error is kept for `answer`."""
+        """Runs the request here and now. Its error is kept for `result`."""
         try:
-            self._answers.append(self._call())
+            self._results.append(self._call())
         except Exception as e:
             self._error = e
 
@@ -41,11 +41,11 @@ class Request(Generic[_T]):
         if self._thread is not None:
             self._thread.join()
 
-    def answer(self) -> _T:
-        """Answer of the request, or its exception."""
+    def result(self) -> _T:
+        """Result of the request; raises its exception."""
         self.wait()
-        if not self._answers and self._error is None:
+        if not self._results and self._error is None:
             self.run()
         if self._error is not None:
             raise self._error
-        return self._answers[0]
+        return self._results[0]

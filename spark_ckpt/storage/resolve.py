@@ -17,7 +17,7 @@ from spark_ckpt.storage.errors import UnsupportedSchemeError
 from spark_ckpt.storage.hadoop import HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
-from spark_ckpt.storage.s3 import s3_file_system
+from spark_ckpt.storage.s3_config import s3_file_system
 from spark_ckpt.storage.s3_storage import S3Storage
 
 SUPPORTED_SCHEMES = ("file", "s3a", "s3", "s3n", "memory")

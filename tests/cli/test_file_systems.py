@@ -19,7 +19,7 @@ from spark_ckpt.cli.results.rewrite import Target
 from spark_ckpt.location import file_system
 from spark_ckpt.storage import remote
 from spark_ckpt.storage.remote import READERS
-from spark_ckpt.storage.s3 import S3_CLIENT
+from spark_ckpt.storage.s3_config import S3_CLIENT
 from tests.metadata.corpus import VECTORS
 from tests.support.cli import run
 from tests.support.faulty_s3 import FaultyS3, S3Fault

@@ -460,7 +460,12 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # `inspect` checks that its file exists before it calls `metadata.load`.
     by_no_command = {"MetadataNotFoundError"}
-    by_the_start_of_a_query = {"ForeignStateError", "ImportUnfinishedError", "RolledBackError"}
+    by_the_start_of_a_query = {
+        "ForeignStateError",
+        "ImportUnfinishedError",
+        "ParallelismChangedError",
+        "RolledBackError",
+    }
     assert named - by_no_command - by_the_start_of_a_query <= set(ERRORS)
 
 

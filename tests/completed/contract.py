@@ -172,7 +172,7 @@ class FencingStoreContract(CompletedCheckpointStoreContract):
         with pytest.raises(FencedError):
             self.add(first, 1)
 
-    def test_an_owner_that_was_shut_out_may_claim_anew(self) -> None:
+    def test_a_fenced_owner_may_claim_again(self) -> None:
         first, second = self.claimed("a"), self.claimed("b")
         with pytest.raises(FencedError):
             self.add(first, 1)
@@ -228,7 +228,7 @@ class FencingStoreContract(CompletedCheckpointStoreContract):
         assert second.all() == []
         assert min(second.claims()[-1].id, self.add(second, 1).id) > last.id
 
-    def test_a_driver_that_was_shut_out_discards_nothing(self) -> None:
+    def test_a_fenced_driver_discards_nothing(self) -> None:
         first = self.claimed("a")
         added = self.add(first, 1)
         second = self.claimed("b")

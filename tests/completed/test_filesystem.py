@@ -15,7 +15,7 @@ from spark_ckpt.completed import (
     LogIDCounter,
     encode_record,
 )
-from spark_ckpt.completed.base import CLAIMS_KEPT
+from spark_ckpt.completed.base import MAX_CLAIMS
 from spark_ckpt.completed.errors import ClaimDeletedError, DamagedRecordError, FencedError, UnknownOutcomeError
 from spark_ckpt.completed.filesystem import LATE_REQUEST_SECONDS
 from spark_ckpt.errors import StorageError
@@ -191,7 +191,7 @@ def test_claims_of_drivers_in_a_race_go_on_to_the_next_id(storage: FaultyStorage
     assert [claim.generation for claim in store.claims()] == [1, 2, 3, 4]
 
 
-def test_a_driver_that_claims_right_after_ours_shuts_us_out(storage: FaultyStorage, tmp_path: Path) -> None:
+def test_a_driver_that_claims_right_after_ours_fences_ours(storage: FaultyStorage, tmp_path: Path) -> None:
     rivals: list[FilesystemCompletedCheckpointStore] = []
 
     def before(operation: str, name: str) -> None:
@@ -252,7 +252,7 @@ def test_a_claim_that_the_next_owner_has_counted_stays(storage: FaultyStorage, t
     assert [claim.owner.host for claim in store.claims()] == ["host-a", "host-b", "host-a"]
 
 
-def test_a_repeated_request_is_in_doubt_while_nobody_says_who_came_after_it(storage: FaultyStorage) -> None:
+def test_a_repeated_request_is_in_doubt_until_a_later_record_exists(storage: FaultyStorage) -> None:
     store = claimed(storage)
     storage.fail("create", RECORD_2, Fault.LOST_REQUEST)
     storage.fail("read", r"0{19}3\.json", times=4)
@@ -330,7 +330,7 @@ def test_a_damaged_record_is_named_with_what_to_do(storage: FaultyStorage, tmp_p
     assert caught.value.path == str(file)
 
 
-def test_a_store_goes_on_past_a_damaged_record(storage: FaultyStorage, tmp_path: Path) -> None:
+def test_a_store_continues_past_a_damaged_record(storage: FaultyStorage, tmp_path: Path) -> None:
     """If the driver that wrote the record is still alive, it finds its next id taken."""
     before = claimed(storage)
     add(before, 1)
@@ -386,11 +386,11 @@ def test_a_number_of_claims_is_kept_whatever_the_clocks_say(storage: FaultyStora
     clock = NoClock()
     claimed(storage, "before", clock)
     clock.now = boot_ms
-    for i in range(CLAIMS_KEPT + 3):
+    for i in range(MAX_CLAIMS + 3):
         store = claimed(storage, f"d{i}", clock)
-    assert [claim.id for claim in store.claims()] == list(range(5, CLAIMS_KEPT + 5))
-    assert [claim.id for claim in claimed(storage, "e", clock).claims()] == list(range(6, CLAIMS_KEPT + 6))
-    assert store.generation == CLAIMS_KEPT + 4
+    assert [claim.id for claim in store.claims()] == list(range(5, MAX_CLAIMS + 5))
+    assert [claim.id for claim in claimed(storage, "e", clock).claims()] == list(range(6, MAX_CLAIMS + 6))
+    assert store.generation == MAX_CLAIMS + 4
 
 
 @pytest.fixture(params=[1, 2], ids=["last claim saw its own in the way", "last claim did not"])
@@ -398,7 +398,7 @@ def zombie(storage: FaultyStorage, request: pytest.FixtureRequest) -> Filesystem
     """Owner that stalled while later take-overs pushed out the claim on its next id, which is now free again."""
     zombie = claimed(storage, "zombie")
     add(zombie, 1)
-    for i in range(CLAIMS_KEPT + request.param):
+    for i in range(MAX_CLAIMS + request.param):
         store = claimed(storage, f"d{i}")
         add(store, i + 2)
         store.subsume(store.all()[0])
@@ -456,7 +456,7 @@ def test_a_claim_between_the_record_of_a_zombie_and_its_look_for_its_own_does_no
 
 def test_what_a_zombie_has_left_is_not_taken_for_the_claim_that_was_there(storage: FaultyStorage) -> None:
     zombies = [claimed(storage, f"zombie{i}") for i in range(2)]
-    for i in range(CLAIMS_KEPT + 1):
+    for i in range(MAX_CLAIMS + 1):
         store = claimed(storage, f"d{i}")
     assert not storage.exists(next_name(zombies[1]))
     kept = add(store, 1)
@@ -479,7 +479,7 @@ def test_a_start_that_stood_still_before_its_claim_does_not_take_an_id_that_is_f
 ) -> None:
     slow = FilesystemCompletedCheckpointStore(storage, owner("slow"), clock=NoClock())
     slow.recover()
-    for i in range(CLAIMS_KEPT + 1):
+    for i in range(MAX_CLAIMS + 1):
         last = claimed(storage, f"d{i}")
         add(last, i + 1)
     assert not storage.exists(next_name(slow))
@@ -496,7 +496,7 @@ def test_a_start_whose_claim_lies_below_others_owns_nothing(storage: FaultyStora
     slow = FilesystemCompletedCheckpointStore(storage, owner("slow"), clock=NoClock())
     slow.recover()
     add(first, 1)
-    for i in range(CLAIMS_KEPT + 1):
+    for i in range(MAX_CLAIMS + 1):
         last = claimed(storage, f"d{i}")
     last.subsume(last.all()[0])
     kept = add(last, 2)
@@ -521,13 +521,13 @@ def test_claims_go_in_the_order_of_their_ids_and_not_past_a_failure(storage: Fau
     def ids() -> list[int]:
         return sorted(int(file.name.partition(".")[0]) for file in storage.inner.list("ckpt/completed"))
 
-    for i in range(CLAIMS_KEPT + 2):
+    for i in range(MAX_CLAIMS + 2):
         storage.fail("delete", r"0{19}2\.json")
         claimed(storage, f"d{i}")
-    assert [claim.id for claim in claimed(storage, "e").claims()] == list(range(4, CLAIMS_KEPT + 4))
-    assert ids() == list(range(2, CLAIMS_KEPT + 4))
+    assert [claim.id for claim in claimed(storage, "e").claims()] == list(range(4, MAX_CLAIMS + 4))
+    assert ids() == list(range(2, MAX_CLAIMS + 4))
     storage.rules.clear()
-    assert [claim.id for claim in claimed(storage, "f").claims()] == list(range(5, CLAIMS_KEPT + 5)) == ids()
+    assert [claim.id for claim in claimed(storage, "f").claims()] == list(range(5, MAX_CLAIMS + 5)) == ids()
 
 
 def test_a_claim_comes_anew_if_its_id_was_used_since_the_log_was_read(storage: FaultyStorage) -> None:

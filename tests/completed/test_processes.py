@@ -28,7 +28,7 @@ def test_a_process_that_has_ended_does_not_run() -> None:
     assert is_running(process.pid, identity_of(process.pid)) is False  # identity taken after its end
 
 
-def test_a_process_that_nobody_has_waited_for_does_not_run() -> None:
+def test_a_zombie_process_does_not_run() -> None:
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     identity = identity_of(process.pid)
     assert process.stdin is not None

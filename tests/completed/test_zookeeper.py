@@ -14,7 +14,7 @@ from spark_ckpt.completed import (
     CheckpointIDCounter,
     CompletedCheckpointStore,
 )
-from spark_ckpt.completed.base import CLAIMS_KEPT
+from spark_ckpt.completed.base import MAX_CLAIMS
 from spark_ckpt.completed.errors import (
     DamagedRecordError,
     FencedError,
@@ -120,7 +120,7 @@ def test_a_driver_whose_node_was_deleted_completes_nothing_more(place: Place) ->
     assert place.stored() == []
 
 
-def test_a_driver_that_was_shut_out_drops_nothing(place: Place) -> None:
+def test_a_fenced_driver_drops_nothing(place: Place) -> None:
     first = place.claimed("a")
     kept = add(first, 1)
     second = place.claimed("b")
@@ -168,12 +168,12 @@ def test_an_owner_that_is_gone_is_no_hindrance(place: Place) -> None:
 
 
 def test_a_number_of_claims_is_kept_whatever_the_clock_says(place: Place) -> None:
-    for i in range(CLAIMS_KEPT + 2):
+    for i in range(MAX_CLAIMS + 2):
         place.clock.now = 4_000_000_000_000 if i % 2 else 0
         store = place.claimed(f"d{i}")
-    assert [claim.id for claim in store.claims()] == list(range(3, CLAIMS_KEPT + 3))
+    assert [claim.id for claim in store.claims()] == list(range(3, MAX_CLAIMS + 3))
     assert place.nodes("/records") == [f"{claim.id:020d}" for claim in store.claims()]
-    assert store.generation == CLAIMS_KEPT + 2
+    assert store.generation == MAX_CLAIMS + 2
 
 
 def _race(quorum: str, node: str, directory: str, name: str, start: Any, results: Any) -> None:

@@ -175,7 +175,7 @@ def test_queries_of_several_identities_share_parents_and_no_nodes(
                 stranger.get(f"{node}/counter")
             with pytest.raises((NoAuthError, NotEmptyError)):
                 stranger.delete(node)
-    if teams[0] is not None:  # whoever creates a shared node without an identity leaves it to all
+    if teams[0] is not None:  # a client without an identity leaves a shared node open to all
         with plain_server.client() as stranger:
             for node in (parent, parent.rpartition("/")[0]):
                 with pytest.raises(NoAuthError):

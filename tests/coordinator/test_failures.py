@@ -248,7 +248,7 @@ class TestHousekeeping:
         assert_invariants(driver.location)
 
 
-def test_a_state_file_that_a_task_named_and_nobody_wrote(driver: Driver, storage: FaultyStorage) -> None:
+def test_a_state_file_that_a_task_named_and_did_not_write(driver: Driver, storage: FaultyStorage) -> None:
     job = driver.trigger(3)
     acks = acks_of(driver, 3)
     up_to_the_last(driver, job, acks)
@@ -360,7 +360,7 @@ def test_a_query_that_ends_in_doubt_leaves_the_files_of_the_checkpoint(driver: D
     assert_invariants(driver.location)
 
 
-def test_a_driver_that_lost_in_doubt_deletes_nothing_the_next_one_goes_on_from(
+def test_a_driver_fenced_in_doubt_deletes_nothing_that_the_next_one_needs(
     driver: Driver, storage: FaultyStorage
 ) -> None:
     job = in_doubt(driver, storage)

@@ -15,15 +15,16 @@ import pytest
 
 from spark_ckpt.checkpoint.errors import VersionNotFoundError
 from spark_ckpt.completed import FilesystemCompletedCheckpointStore, JobStatus
-from spark_ckpt.completed.base import CLAIMS_KEPT
+from spark_ckpt.completed.base import MAX_CLAIMS
 from spark_ckpt.completed.errors import FencedError
-from spark_ckpt.coordinator.errors import BatchCommittedError, ParallelismChangedError
+from spark_ckpt.coordinator.errors import BatchCommittedError
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.errors import DamagedCheckpointError, SettingError
 from spark_ckpt.format.key_groups import ParallelismError
 from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.location.errors import ForeignStateError, LinkedStateError
 from spark_ckpt.messages import Operator, Outcome
+from spark_ckpt.recovery.errors import ParallelismChangedError
 from spark_ckpt.spark_files.rollbacks import ROLLBACKS
 from spark_ckpt.storage import LocalStorage
 from spark_ckpt.storage.errors import UnsupportedSchemeError
@@ -64,7 +65,7 @@ def claims(storage: LocalStorage) -> int:
 
 
 class TestRestarts:
-    def test_a_new_run_goes_on_from_what_the_last_one_left(self, storage: LocalStorage) -> None:
+    def test_a_new_run_continues_from_the_last_checkpoint(self, storage: LocalStorage) -> None:
         first = run(storage, 5)
         second = start(storage, first)
         second.trigger(6)
@@ -283,7 +284,7 @@ class TestTwoRuns:
         first = run(storage, 4, settings={"retained": "3"})
         storage.write_atomic("commits/2", b"v1")
         late = Driver(tmp_path)
-        for _ in range(CLAIMS_KEPT):
+        for _ in range(MAX_CLAIMS):
             store = FilesystemCompletedCheckpointStore(storage, replace(owner("late"), run_id=late.run_id))
             store.recover()
             store.claim()
@@ -292,7 +293,7 @@ class TestTwoRuns:
             late.trigger(3)
         assert completed_versions(tmp_path) == [2, 3, 4]
 
-    def test_a_query_that_could_not_go_on_shuts_nobody_out(self, tmp_path: Path) -> None:
+    def test_a_query_that_cannot_continue_fences_no_driver(self, tmp_path: Path) -> None:
         storage = LocalStorage(tmp_path)
         first = run(storage, 4, settings={"retained": "3"})
         storage.write_atomic("commits/2", b"v1")
@@ -374,11 +375,11 @@ class TestTwoRuns:
         second = start(LocalStorage(tmp_path), first, settings=settings)
         storage = FaultyStorage(LocalStorage(tmp_path))
 
-        def go_on(operation: str, name: str) -> None:
+        def commit_batch(operation: str, name: str) -> None:
             if (operation, name) == ("list", "ckpt/shared") and claims(LocalStorage(tmp_path)) == 2 and not second.job:
                 second.batch(3)
 
-        storage.before = go_on
+        storage.before = commit_batch
         slow = Driver(tmp_path, environment=faulty_environment(storage))
         with pytest.raises(FencedError):
             slow.trigger(3)
@@ -560,7 +561,7 @@ class TestStoresWithoutAQuery:
         assert driver.job.acknowledge(again).outcome is Outcome.SUCCESS
         assert completed_versions(storage.location) == [1, 2, 2]
 
-    def test_opening_it_again_goes_on(self, storage: LocalStorage) -> None:
+    def test_opening_it_again_continues(self, storage: LocalStorage) -> None:
         first = self.standalone(storage)
         first.batch(1)
         first.batch(2)

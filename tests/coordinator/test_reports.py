@@ -127,7 +127,7 @@ def test_an_ack_that_does_not_count_is_no_phase(driver: Driver) -> None:
     key, *_ = driver.subtasks()
     job.acknowledge(driver.make_ack(key, 1))
     job.answered(0.001)
-    job.acknowledge(driver.make_ack(key, 1, attempt=1))  # a copy of the task, which is denied
+    job.acknowledge(driver.make_ack(key, 1, attempt=1))  # a copy of the task, which is refused
     job.answered(0.5)
     job.close(JobStatus.CANCELLED)
     (subtask,) = driver.reports[-1]["subtasks"]
@@ -205,7 +205,7 @@ def test_a_run_is_reported_with_its_claim_and_whom_it_fenced(driver: Driver) -> 
     assert [fenced[name] for name in names] == [started[name] for name in names]
 
 
-def test_a_restarted_side_process_fences_nobody(driver: Driver) -> None:
+def test_a_restarted_side_process_fences_no_driver(driver: Driver) -> None:
     driver.batch(1)
     again = replace(driver)
     again.rows, again.ids = driver.rows, driver.ids

@@ -111,4 +111,4 @@ def _await(query: StreamingQuery, done: Callable[[], bool]) -> None:
             raise error
         return False
 
-    eventually(holds, 10 * PATIENCE, "the query makes headway")
+    eventually(holds, 10 * PATIENCE, "the query makes progress")

@@ -1,6 +1,6 @@
 """Driver program of the fault table: runs the query of one cell after another in one Spark application.
 
-Killed and started again with the same folders, it goes on with the run that it was at.
+Killed and started again with the same folders, it continues its current run.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def test_a_late_answer_is_overtaken_by_that_to_the_next_attempt(strike: Callable
     assert [m.id for m in wire.reply(2)] == [2, 1]
 
 
-def test_what_nobody_asked_for_passes(strike: Callable[..., Path]) -> None:
+def test_calls_without_a_fault_pass(strike: Callable[..., Path]) -> None:
     wire = Wire(strike(Kind.ERROR, Place.REPLY, "trigger"))
     assert [m.kind for m in wire.reply(-1)] == ["ok"]
 

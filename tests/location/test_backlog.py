@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.completed import ClaimRecord, JobStatus, encode_record
-from spark_ckpt.completed.base import CLAIMS_KEPT
+from spark_ckpt.completed.base import MAX_CLAIMS
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.errors import StorageError
 from spark_ckpt.messages import Operator
@@ -121,19 +121,19 @@ def test_a_start_waits_for_a_constant_number_of_requests_however_many_have_claim
 
 
 def test_what_is_read_of_a_log_has_a_bound_however_often_a_query_was_started(tmp_path: Path) -> None:
-    """A start reads each kept record once: those of the retained checkpoints, and up to `CLAIMS_KEPT` claims."""
+    """A start reads each kept record once: those of the retained checkpoints, and up to `MAX_CLAIMS` claims."""
     retained, before = 5, None
-    for version in range(1, 2 * CLAIMS_KEPT):
+    for version in range(1, 2 * MAX_CLAIMS):
         start = Start(tmp_path, retained)
         start.trigger(version, before)
-        assert start.storage.records_read <= retained + 1 + CLAIMS_KEPT, version
+        assert start.storage.records_read <= retained + 1 + MAX_CLAIMS, version
         start.driver.batch(version)
         while start.later:
             start.later.pop()()
         assert start.driver.job is not None
         start.driver.job.close(JobStatus.SUSPENDED)
         before = start.driver
-    assert len(start.storage.list("ckpt/completed")) >= CLAIMS_KEPT
+    assert len(start.storage.list("ckpt/completed")) >= MAX_CLAIMS
 
 
 def test_claims_of_a_release_that_kept_them_all_are_read_once(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_claims_of_a_release_that_kept_them_all_are_read_once(tmp_path: Path) ->
     first.trigger(1)
     assert first.storage.records_read >= 300
     second.trigger(1)
-    assert second.storage.records_read <= CLAIMS_KEPT
+    assert second.storage.records_read <= MAX_CLAIMS
 
 
 def test_nothing_is_deleted_before_it_is_known_what_older_checkpoints_need(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_tries_again(make: Callable[[FaultyStorage], Cleaner], storage: FaultySt
     assert not storage.exists("ckpt/shared/a")
 
 
-def test_gives_up_and_goes_on(
+def test_gives_up_and_continues(
     make: Callable[[FaultyStorage], Cleaner], storage: FaultyStorage, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage.fail("delete", "shared/a", times=100)
@@ -65,9 +65,9 @@ def test_gives_up_and_goes_on(
         cleaner.close(PATIENCE)
     assert storage.exists("ckpt/shared/a")
     assert not storage.exists("ckpt/shared/b")
-    assert "left behind" in caplog.text
+    assert "cannot delete unreferenced file" in caplog.text
     assert storage.describe("ckpt/shared/a") in caplog.text
-    assert (cleaner.backlog, cleaner.left_behind) == (0, 1)
+    assert (cleaner.backlog, cleaner.undeleted) == (0, 1)
 
 
 def test_files_that_wait_for_their_deletion_are_counted(storage: FaultyStorage) -> None:
@@ -84,7 +84,7 @@ def test_files_that_wait_for_their_deletion_are_counted(storage: FaultyStorage) 
     assert cleaner.backlog == 3
     may_delete.set()
     cleaner.close(PATIENCE)
-    assert (cleaner.backlog, cleaner.left_behind) == (0, 0)
+    assert (cleaner.backlog, cleaner.undeleted) == (0, 0)
 
 
 def test_the_deletion_of_records_is_durable_before_files_go(
@@ -106,7 +106,7 @@ def test_files_stay_while_a_power_loss_could_bring_their_records_back(
         cleaner.submit(["ckpt/shared/a"])
         cleaner.close(PATIENCE)
     assert storage.exists("ckpt/shared/a")
-    assert "left behind" in caplog.text
+    assert "cannot delete" in caplog.text
 
 
 class Refusing(FaultyStorage):

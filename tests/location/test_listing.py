@@ -38,7 +38,7 @@ def run(storage: FaultyStorage, versions: int) -> Driver:
     return driver
 
 
-def go_on(storage: FaultyStorage, before: Driver, **options: Any) -> Driver:
+def next_run(storage: FaultyStorage, before: Driver, **options: Any) -> Driver:
     driver = start(storage, **options)
     driver.rows, driver.ids = before.rows, before.ids
     return driver
@@ -49,10 +49,10 @@ def found(storage: FaultyStorage) -> dict[int, int]:
     return {record.id: record.version for record in scan(storage).records}
 
 
-def test_a_new_run_goes_on_from_what_the_last_one_left(storage: FaultyStorage) -> None:
+def test_a_new_run_continues_from_the_last_checkpoint(storage: FaultyStorage) -> None:
     driver = run(storage, 12)
     assert found(storage) == {12: 11, 13: 12}  # by number: 13 comes after 9
-    second = go_on(storage, driver)
+    second = next_run(storage, driver)
     second.batch(13)
     second.batch(14)
     check_rows(second, storage, 14)
@@ -134,7 +134,7 @@ def test_a_state_file_that_is_missing_makes_a_checkpoint_damaged(storage: Faulty
 
 def test_the_scan_is_repeated_until_two_listings_agree(storage: FaultyStorage, tmp_path: Path) -> None:
     driver = run(storage, 3)
-    writer = go_on(FaultyStorage(LocalStorage(tmp_path)), driver)
+    writer = next_run(FaultyStorage(LocalStorage(tmp_path)), driver)
     began = False
 
     def before(operation: str, name: str) -> None:
@@ -152,7 +152,7 @@ def test_the_scan_is_repeated_until_two_listings_agree(storage: FaultyStorage, t
 def test_a_driver_that_may_not_be_the_only_one_deletes_no_orphans(storage: FaultyStorage) -> None:
     driver = run(storage, 2)
     storage.write_atomic("ckpt/shared/of-another-driver", b"x")
-    go_on(storage, driver).batch(3)
+    next_run(storage, driver).batch(3)
     assert storage.exists("ckpt/shared/of-another-driver")
 
 
@@ -162,7 +162,7 @@ def test_the_other_store_names_the_one_to_go_on_with(storage: FaultyStorage, tmp
     with pytest.raises(VersionNotFoundError, match=r"used another store: set spark\.sql.*\.ckpt\.store"):
         other.trigger(3)
     assert storage.list("ckpt/completed") == []
-    go_on(storage, driver).batch(3)
+    next_run(storage, driver).batch(3)
 
 
 def test_a_location_with_a_log_is_refused(storage: FaultyStorage, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_location_with_a_log_is_refused(storage: FaultyStorage, tmp_path: Path
     with pytest.raises(StoreMismatchError):
         start(storage).trigger(2)
     shutil.move(tmp_path / "ckpt" / "completed", tmp_path / "aside")
-    go_on(storage, logged).batch(2)
+    next_run(storage, logged).batch(2)
     assert list(found(storage).values()) == [1, 2]
 
 

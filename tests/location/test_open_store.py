@@ -52,7 +52,7 @@ def close(driver: Driver) -> None:
     driver.job.close(JobStatus.FINISHED)
 
 
-def test_a_new_run_goes_on_and_shuts_the_old_one_out(storage: LocalStorage, settings: dict[str, str]) -> None:
+def test_a_new_run_continues_and_fences_the_old_one(storage: LocalStorage, settings: dict[str, str]) -> None:
     first = start(storage, settings)
     for version in range(1, 6):
         first.batch(version)

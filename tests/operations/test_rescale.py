@@ -434,7 +434,7 @@ def test_a_driver_that_begins_its_next_batch_first_wins(tmp_path: Path) -> None:
         rescale(faulty, 8)
     after = query.files()
     del after["offsets/7"]
-    assert after == before, "the driver was shut out"
+    assert after == before, "the driver was fenced"
 
 
 def test_of_two_rescales_at_once_one_counts(tmp_path: Path) -> None:

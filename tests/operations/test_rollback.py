@@ -16,7 +16,7 @@ from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.errors import DamagedCheckpointError
 from spark_ckpt.location.errors import CheckpointNotFoundError, LocationInUseError
-from spark_ckpt.location.open_store import open_store
+from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.messages import Operator
 from spark_ckpt.operations.errors import RollbackRefusedError
 from spark_ckpt.operations.rollback import roll_back
@@ -397,9 +397,9 @@ class TestFence:
         class Claiming(NoClock):
             def sleep(self, seconds: float) -> None:
                 if seconds == GRACE_SECONDS:
-                    store, _ = open_store(query.storage, {}, "rescale", self)
-                    store.recover()
-                    store.claim()
+                    with opened_store(query.storage, {}, "rescale", self) as (store, _):
+                        store.recover()
+                        store.claim()
 
         logs = files(query.storage, "offsets") | files(query.storage, "commits")
         with pytest.raises(FencedError):

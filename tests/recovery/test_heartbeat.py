@@ -21,7 +21,7 @@ def test_several_times_within_the_timeout_and_no_more() -> None:
     assert told == [100.0 + 2 * i for i in range(10)]
 
 
-def test_not_without_headway() -> None:
+def test_not_without_progress() -> None:
     clock, told = SetClock(), list[float]()
     heartbeat = Heartbeat(lambda: told.append(clock.time), clock, timeout=10)
     clock.time += 1000

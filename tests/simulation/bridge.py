@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from spark_ckpt.bridge.errors import JobNotOpenError
 from spark_ckpt.clock import Clock
-from spark_ckpt.coordinator.errors import JobNotOpenError
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.open_job import Environment
 from spark_ckpt.errors import SparkCkptError

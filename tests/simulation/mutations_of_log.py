@@ -13,7 +13,7 @@ from spark_ckpt.completed.base import RecordStore
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore as Log
 from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore as Nodes
 from spark_ckpt.coordinator import open_job
-from spark_ckpt.coordinator.taking_over import committed_by_another
+from spark_ckpt.coordinator.takeover import committed_by_another
 from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import CreateOutcome
 from tests.simulation.clocks import DAY_MS

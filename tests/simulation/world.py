@@ -15,7 +15,7 @@ from spark_ckpt.checkpoint import restore_plan
 from spark_ckpt.clock import Clock
 from spark_ckpt.compaction import policy, tiers
 from spark_ckpt.completed import ClaimRecord
-from spark_ckpt.completed.base import CLAIMS_KEPT, RecordStore
+from spark_ckpt.completed.base import MAX_CLAIMS, RecordStore
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
 from spark_ckpt.errors import LogMissingError, StorageError
 from spark_ckpt.migrate import earlier_state
@@ -126,16 +126,16 @@ class World:
         """Follows the advice of `docs/limits.md` after a commit by a run that was fenced off: removes the commit, so
         that the batch is repeated."""
         if self.checks.may_go_back():
-            self.count("commit of a run that was shut out")
+            self.count("commit of a fenced run")
             self.disk.directories["commits"].pop(str(self.checks.went_back()))
 
     @property
     def _surplus_claims(self) -> Callable[..., list[ClaimRecord]]:
         """The real method with a lower limit: its own keeps more claims than a schedule makes."""
-        real, fewer = RecordStore._surplus_claims, CLAIMS_KEPT - self.profile.claims_kept
+        real, fewer = RecordStore._surplus_claims, MAX_CLAIMS - self.profile.claims_kept
 
-        def surplus(store: RecordStore, kept: int = CLAIMS_KEPT) -> list[ClaimRecord]:
-            return real(store, kept - fewer)
+        def surplus(store: RecordStore, retained: int = MAX_CLAIMS) -> list[ClaimRecord]:
+            return real(store, retained - fewer)
 
         return surplus
 

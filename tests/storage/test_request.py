@@ -15,8 +15,8 @@ def test_request_runs_once_when_its_answer_is_needed() -> None:
     calls: list[int] = []
     request = Request(lambda: calls.append(1))
     assert not calls
-    request.answer()
-    request.answer()
+    request.result()
+    request.result()
     assert calls == [1]
 
 
@@ -25,7 +25,7 @@ def test_started_requests_run_side_by_side() -> None:
     first, second = (Request(both.wait) for _ in range(2))
     first.start()
     second.start()
-    assert {first.answer(), second.answer()} == {0, 1}
+    assert {first.result(), second.result()} == {0, 1}
 
 
 def test_error_waits_for_the_answer(tmp_path: Path) -> None:
@@ -34,11 +34,11 @@ def test_error_waits_for_the_answer(tmp_path: Path) -> None:
     request.start()
     for _ in range(2):
         with pytest.raises(StateFileNotFoundError):
-            request.answer()
+            request.result()
 
 
 def test_local_storage_begins_nothing_before_the_answer_is_needed(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path, durable=False)
     request = storage.begin(lambda: storage.read("file"))
     storage.write_atomic("file", b"later")
-    assert request.answer() == b"later"
+    assert request.result() == b"later"

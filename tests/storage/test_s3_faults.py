@@ -13,7 +13,7 @@ from spark_ckpt.completed.retention import select_subsumed
 from spark_ckpt.errors import StorageError
 from spark_ckpt.storage import CreateOutcome, S3Storage, Whose, create_and_find, s3_client
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
-from spark_ckpt.storage.s3 import s3_file_system
+from spark_ckpt.storage.s3_config import s3_file_system
 from tests.completed.records import add
 from tests.support.clocks import NoClock
 from tests.support.faulty_s3 import FaultyS3, S3Fault

@@ -59,7 +59,7 @@ def test_what_fails_runs_once_more_by_itself(tmp_path: Path, java: Path) -> None
     assert all("-Dsuites.localCommands=false" in line for line in again)
 
 
-def test_an_error_that_nobody_has_caught_fails_its_suite(tmp_path: Path) -> None:
+def test_an_uncaught_error_fails_its_suite(tmp_path: Path) -> None:
     results = _run(tmp_path, Suite("a.Losing"), Suite("a.Good"))
     lost = 'Losing: uncaught "spark-ckpt-merge-0" java.lang.IllegalStateException: lost'
     assert results["Losing"].problems == [lost] and results["Good"].is_good

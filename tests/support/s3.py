@@ -39,7 +39,7 @@ class S3:
 def patient_clients() -> Iterator[None]:
     """Prevents clients of this process from timing out or retrying while the machine stalls."""
     from spark_ckpt.storage import s3_client
-    from spark_ckpt.storage.s3 import S3_CLIENT
+    from spark_ckpt.storage.s3_config import S3_CLIENT
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(s3_client, "REQUEST_SECONDS", PATIENCE)

@@ -14,6 +14,7 @@ from spark_ckpt.flink.streams.types.enums import EnumSerializer
 from spark_ckpt.flink.streams.types.pojo import PojoSerializer
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
 from spark_ckpt.flink.types.lookup import flink_type
+from spark_ckpt.flink.types.row_writer import has_writer
 from spark_ckpt.metadata.data_output import DataOutput
 from spark_ckpt.metadata.errors import MetadataValueError
 from spark_ckpt.metadata.handles import DistributionMode
@@ -79,8 +80,8 @@ def why_not(serializer: Serializer) -> str | None:
         return "only the Java class can write such values (Kryo is one of them); choose another type in the job"
     if flink_type(serializer).write is None:
         return "such values can be read, but not written; choose another type in the job"
-    if isinstance(serializer, RowDataSerializer) and any(kind.children for kind in serializer.types):
-        return "a row with ARRAY, MAP or ROW in it can be read, but not written; give it plain columns"
+    if isinstance(serializer, RowDataSerializer) and not all(map(has_writer, serializer.types)):
+        return "a row with ARRAY, MAP, ROW or RAW in it can be read, but not written; give it plain columns"
     for part in () if isinstance(serializer, RowDataSerializer) else serializer.nested:
         if reason := why_not(part):
             return f"{part} in it: {reason}"

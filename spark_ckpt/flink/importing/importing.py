@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.completed import JobStatus
 from spark_ckpt.flink.importing.errors import FlinkImportRefusedError
 from spark_ckpt.flink.importing.kafka import kafka_offsets, with_offsets
 from spark_ckpt.flink.importing.location import open_import_location
@@ -18,7 +17,7 @@ from spark_ckpt.flink.importing.writing import ImportWriter
 from spark_ckpt.flink.tables.find import find_flink_state
 from spark_ckpt.location.driver_liveness import check_not_running
 from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.location.open_store import open_store
+from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.progress import Progress
 
 
@@ -86,8 +85,7 @@ def import_flink_savepoint(
         raise FlinkImportRefusedError(source, "it belongs to a query of Spark. Import its state: spark-ckpt import")
     flink.require_whole()
     storage = CheckpointLocation.open(target).of_query()
-    store, owner = open_store(storage, settings or {}, "import-flink", clock)
-    try:
+    with opened_store(storage, settings, "import-flink", clock) as (store, owner):
         store.recover()
         if not force:
             check_not_running(storage.location, store)
@@ -101,5 +99,3 @@ def import_flink_savepoint(
         )
         plan = ImportPlan(source, flink, import_location, mapping, encoders, found, offsets, continues)
         return plan.result() if dry_run else ImportWriter(plan, store, owner, clock, progress).run()
-    finally:
-        store.shutdown(JobStatus.SUSPENDED)

@@ -15,7 +15,7 @@ from spark_ckpt.flink.streams.types.binary_row import (
     is_compact_decimal,
     is_compact_timestamp,
 )
-from spark_ckpt.flink.streams.types.logical_types import NUMBER_CODES, LogicalType
+from spark_ckpt.flink.streams.types.logical_types import NUMBER_CODES, VARIABLE_ROOTS, LogicalType
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
 from spark_ckpt.flink.types.hashes import hashes_of_rows
 from spark_ckpt.flink.types.record import Read
@@ -25,7 +25,6 @@ _U32 = 0xFFFFFFFF
 _NANOS = 1_000_000
 _MAX_MICROSECOND_DIGITS = 6
 _MAX_HASHED_BYTES = 4096
-_VARIABLE = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
 _ReadField = Callable[[ByteRows, Positions, Positions, Positions, NDArray[np.bool_]], pa.Array]
 """Reader of a field: the rows, their starts and lengths, the places of its slots, and where it is null."""
 
@@ -57,7 +56,7 @@ def row_data_reader(serializer: RowDataSerializer, arrow: pa.DataType) -> Read |
             bit = number + KIND_BITS
             nulls = (rows.numbers_at("u1", starts + bit // 8) >> np.uint8(bit % 8) & 1).astype(np.bool_)
             slots = starts + header + 8 * number
-            if serializer.types[number].root in _VARIABLE:
+            if serializer.types[number].root in VARIABLE_ROOTS:
                 # Each value has bytes of its own. Shared ones would stand for any number of bytes.
                 left -= np.where(nulls, 0, _far_sizes(rows, slots))
                 if (left < 0).any():
@@ -80,7 +79,7 @@ def _field(kind: LogicalType, arrow: pa.DataType) -> _ReadField | None:
         return lambda rows, starts, lengths, slots, nulls: pa.array(rows.numbers_at(code, slots), mask=nulls).cast(
             arrow
         )
-    if root in _VARIABLE:
+    if root in VARIABLE_ROOTS:
         return lambda rows, starts, lengths, slots, nulls: _variable(rows, starts, lengths, slots, nulls, arrow)
     if root == "DECIMAL" and is_compact_decimal(kind.parameters[0]):
         return lambda rows, starts, lengths, slots, nulls: _decimal(rows, slots, nulls, arrow)

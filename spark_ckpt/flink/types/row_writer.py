@@ -16,7 +16,7 @@ from spark_ckpt.flink.streams.types.binary_row import (
     is_compact_decimal,
     is_compact_timestamp,
 )
-from spark_ckpt.flink.streams.types.logical_types import NUMBER_CODES, LogicalType
+from spark_ckpt.flink.streams.types.logical_types import NUMBER_CODES, VARIABLE_ROOTS, LogicalType
 from spark_ckpt.flink.streams.types.row_data import RowDataSerializer
 from spark_ckpt.flink.types.encoded_columns import (
     NOTHING,
@@ -64,11 +64,16 @@ class _Slots(NamedTuple):
     far: Mask | None = None
 
 
+def has_writer(kind: LogicalType) -> bool:
+    """True if `row_data_writer` writes fields of a type: all but types with types within, and `RAW`."""
+    return kind.root in (*NUMBER_CODES, *VARIABLE_ROOTS, "BOOLEAN", "DECIMAL") or kind.root.startswith("TIMESTAMP")
+
+
 def row_data_writer(serializer: RowDataSerializer, *, codegen: bool = False) -> Write:
     """Writer of rows.
 
     Args:
-        serializer: their serializer; its types have no types within.
+        serializer: their serializer; its types have a writer, see `has_writer`.
         codegen: True if nulls of TIMESTAMP(4..9) and DECIMAL(19..38) keep their places in the variable part.
     """
     types = serializer.types
@@ -132,7 +137,9 @@ def _slots(kind: LogicalType, column: pa.Array, nulls: Mask, *, codegen: bool) -
         if is_compact_timestamp(kind.parameters[0]):
             return _Slots(np.where(nulls, 0, millis).view(np.uint64))
         return _placed(nanos, fixed(millis, "<i8"), nulls, codegen=codegen)
-    return _text(column, nulls)
+    if kind.root in VARIABLE_ROOTS:
+        return _text(column, nulls)
+    raise TypeError(f"no encoding of {kind}")
 
 
 def _numbers(column: pa.Array) -> NDArray[np.uint64]:

@@ -11,7 +11,7 @@ from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus
 from spark_ckpt.compaction.policy import chain_bound
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.figures import count, human_duration, human_size, iso_time
-from spark_ckpt.location.driver_liveness import Holder
+from spark_ckpt.location.driver_liveness import Liveness
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
@@ -52,7 +52,7 @@ def check_last_checkpoint(evidence: Evidence) -> Iterator[Finding]:
     answer += f", in {human_duration(newest.duration_ms)}" if newest.duration_ms else ""
     if median is not None:
         answer += f"; the last {len(intervals) + 1} came every {human_duration(median)}"
-    if _is_late(age_ms, intervals) and not evidence.is_savepoint and evidence.hold.holder is not Holder.NONE:
+    if _is_late(age_ms, intervals) and not evidence.is_savepoint and evidence.last_driver.liveness is not Liveness.NONE:
         yield Finding(
             LAST_CHECKPOINT,
             Status.WARNING,

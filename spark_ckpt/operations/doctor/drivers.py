@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_ckpt.completed import ClaimRecord, Owner
 from spark_ckpt.figures import count, human_duration, iso_time
-from spark_ckpt.location.driver_liveness import OPERATION, Holder
+from spark_ckpt.location.driver_liveness import OPERATION, Liveness
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
@@ -30,7 +30,7 @@ def check_driver(evidence: Evidence) -> Iterator[Finding]:
     claim = claims[-1]
     owner = claim.owner
     data: dict[str, Any] = {
-        "holder": evidence.hold.holder.value,
+        "holder": evidence.last_driver.liveness.value,
         "owner": asdict(owner),
         "generation": claim.generation,
         "claimed": iso_time(claim.timestamp_ms),
@@ -38,9 +38,9 @@ def check_driver(evidence: Evidence) -> Iterator[Finding]:
     who = f"{owner}, generation {claim.generation}, since {iso_time(claim.timestamp_ms)}"
     if owner.run_id.startswith(OPERATION):
         yield Finding(DRIVER, Status.OK, f"no driver is running: the last claim is a command's, {who}", data=data)
-    elif evidence.hold.holder is Holder.ALIVE:
+    elif evidence.last_driver.liveness is Liveness.ALIVE:
         yield Finding(DRIVER, Status.OK, f"alive: {who}", data=data)
-    elif evidence.hold.holder is Holder.UNKNOWN:
+    elif evidence.last_driver.liveness is Liveness.UNKNOWN:
         answer = f"its process cannot be seen from here, so look on {owner.host}: {who}"
         yield Finding(DRIVER, Status.UNKNOWN, answer, data=data)
     elif (batch := _unfinished_batch(evidence)) is not None:
@@ -107,7 +107,7 @@ def check_coordinator(evidence: Evidence) -> Iterator[Finding]:
 def _without_claim(evidence: Evidence) -> Finding:
     if evidence.checkpoints:
         answer = "the log has no claims, as with the store 'standalone', so nothing tells whether a driver is running"
-        return Finding(DRIVER, Status.UNKNOWN, answer, data={"holder": Holder.UNKNOWN.value})
+        return Finding(DRIVER, Status.UNKNOWN, answer, data={"holder": Liveness.UNKNOWN.value})
     answer = "no driver has claimed the location yet"
     if evidence.batches.started:
         return Finding(
@@ -116,9 +116,9 @@ def _without_claim(evidence: Evidence) -> Finding:
             f"{answer}, although batch {evidence.batches.started[-1]} has begun",
             Step.FIRST_BATCH.say(),
             command_line("verify", evidence.location),
-            {"holder": Holder.NONE.value},
+            {"holder": Liveness.NONE.value},
         )
-    return Finding(DRIVER, Status.OK, answer, data={"holder": Holder.NONE.value})
+    return Finding(DRIVER, Status.OK, answer, data={"holder": Liveness.NONE.value})
 
 
 def _claims(evidence: Evidence) -> list[ClaimRecord]:

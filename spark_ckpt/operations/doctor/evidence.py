@@ -10,7 +10,7 @@ from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, Record, RecordFiles, without_void_records
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
-from spark_ckpt.location.driver_liveness import Hold, hold_of
+from spark_ckpt.location.driver_liveness import LastDriver, last_driver_of
 from spark_ckpt.location.errors import NoCheckpointError
 from spark_ckpt.location.listing import is_retained, scan
 from spark_ckpt.location.savepoint import is_savepoint, read_savepoint_record
@@ -74,9 +74,9 @@ class Evidence:
         return self.checkpoints[-1] if self.checkpoints else None
 
     @cached_property
-    def hold(self) -> Hold:
+    def last_driver(self) -> LastDriver:
         """The driver with the last claim."""
-        return hold_of(self.records.values())
+        return last_driver_of(self.records.values())
 
     @cached_property
     def state(self) -> CheckpointState | None:

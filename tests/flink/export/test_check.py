@@ -27,7 +27,7 @@ from spark_ckpt.flink.streams.types.primitives import BYTES, LONG, VOID_NAMESPAC
 from spark_ckpt.flink.streams.types.row_data import BinaryRowDataSerializer, RowDataSerializer
 from spark_ckpt.flink.streams.types.text import STRING, STRING_DATA
 from spark_ckpt.metadata.handles import DistributionMode
-from tests.flink.streams.types.flink_serializers import AVRO_SCHEMA, IN_PYTHON, POJO, READ_ONLY
+from tests.flink.streams.types.flink_serializers import AVRO_SCHEMA, IN_PYTHON, POJO, RAW_TEXT, READ_ONLY
 
 OPERATOR = FlinkOperator.of_uid("counts", LONG, [FlinkState("sum", StateKind.VALUE, LONG)])
 ENUM = EnumSerializer("com.example.Colour", ("RED",))
@@ -42,7 +42,8 @@ VALUES: dict[str, tuple[Serializer, str]] = {
     "binary rows": (BinaryRowDataSerializer(2), "can be read, but not written"),
     "timers": (TimerSerializer((LONG, VOID_NAMESPACE)), "can be read, but not written"),
     "arrays of SQL": (READ_ONLY["arraydata<bigint>"][0], "can be read, but not written"),
-    "rows with rows": (RowDataSerializer((ROW,)), "with ARRAY, MAP or ROW in it"),
+    "rows with rows": (RowDataSerializer((ROW,)), "with ARRAY, MAP, ROW or RAW in it"),
+    "rows with Java's values": (RowDataSerializer((RAW_TEXT,)), "with ARRAY, MAP, ROW or RAW in it"),
     "POJOs with subclasses": (replace(POJO, subclasses=("com.example.Other",)), "only the Java class"),
     "a class with a long name": (EnumSerializer("x" * 70_000, ()), "the maximum is 65535"),
 }

@@ -55,7 +55,7 @@ def main() -> int:
     count: int = arguments.disturbances or (FEW if arguments.short else 0)
     seconds: float = arguments.minutes * 60
 
-    def goes_on(disturbances: int) -> bool:
+    def continues(disturbances: int) -> bool:
         return disturbances < count if count else time.monotonic() - began < seconds
 
     try:
@@ -68,7 +68,7 @@ def main() -> int:
                 work, cluster, scale, random.Random(arguments.seed), say, slow.paused if slow else nullcontext
             )
             try:
-                tally = soak.run(goes_on)
+                tally = soak.run(continues)
             finally:
                 soak.close()
     except AssertionError as error:  # an uncaught error, or a query that stands still

@@ -117,12 +117,12 @@ class ClusterSoak:
         self._heap = Heap(cluster)
         self._deck: list[tuple[str, Callable[[], None]]] = []
 
-    def run(self, goes_on: Callable[[int], bool]) -> Tally:
-        """Disturbs the queries while `goes_on` is true of the number of disturbances, then checks every row."""
+    def run(self, continues: Callable[[int], bool]) -> Tally:
+        """Disturbs the queries while `continues` is true of the number of disturbances, then checks every row."""
         self._warm_up()
         self._start_all()
         self._await_loaded()
-        while goes_on(self.tally.disturbances.total()) and not self.tally.violations:
+        while continues(self.tally.disturbances.total()) and not self.tally.violations:
             name, disturb = self._next_disturbance()
             self._say(f"{self.tally.disturbances.total() + 1}: {name}, {self._progress()}")
             disturb()

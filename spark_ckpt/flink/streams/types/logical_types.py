@@ -214,6 +214,8 @@ _BY_CLASS: Mapping[str, _JavaType] = {_PACKAGE + java.class_name: java for java 
 _BY_ROOT: Mapping[str, _JavaType] = {java.root: java for java in _TYPES}
 NUMBER_CODES: Mapping[str, str] = {java.root: java.code for java in _TYPES if java.code}
 """Formats of the numbers that stand for values, by the root of their types."""
+VARIABLE_ROOTS = ("CHAR", "VARCHAR", "BINARY", "VARBINARY")
+"""Roots of text and bytes, of which a row has up to 7 in the slot and more of them in its variable part."""
 
 _ROW, _STRUCTURED, _RAW = _PACKAGE + "RowType", _PACKAGE + "StructuredType", _PACKAGE + "RawType"
 _FIELDS = {_ROW: "fields", _STRUCTURED: "attributes"}

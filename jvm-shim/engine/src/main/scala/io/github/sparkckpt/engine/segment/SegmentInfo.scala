@@ -24,25 +24,12 @@ final case class SegmentInfo(
     offsets: Array[Long],
     entries: Long,
     bytes: Long,
-    flags: Int = 0) {
-
-  /** True if the body of a block is compressed. */
-  def isCompressed: Boolean = SegmentInfo.has(flags, SegmentConstants.CompressedFlag)
-
-  /**
-   * True if it has all of the state, without compression, and its entries are single values in the order of their keys'
-   * hashes: rows can be looked up in it.
-   */
-  def isOrdered: Boolean = SegmentInfo.has(flags, SegmentConstants.OrderedFlag)
-}
+    flags: Int = 0)
 
 object SegmentInfo {
 
   /** The bits that are set, each with a condition. */
   def flags(bits: (Int, Boolean)*): Int = bits.foldLeft(0) { case (set, (bit, isSet)) => if (isSet) set | bit else set }
-
-  /** True if a bit is set. */
-  def has(flags: Int, bit: Int): Boolean = (flags & bit) != 0
 }
 
 /** A segment in memory. `bytes` holds exactly the segment. */

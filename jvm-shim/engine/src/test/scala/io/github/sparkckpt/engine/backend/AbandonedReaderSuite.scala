@@ -20,7 +20,7 @@ import io.github.sparkckpt.engine.support.{BackendTesting, EvictedState, Pausing
 import org.scalatest.BeforeAndAfterEach
 import org.scalatest.funsuite.AnyFunSuite
 
-/** A killed task stands still in a read of the local disk, while later batches go on with the same table. */
+/** A killed task stands still in a read of the local disk, while later batches use the same table. */
 class AbandonedReaderSuite extends AnyFunSuite with BackendTesting with BeforeAndAfterEach {
   private val open = LocalFile.open
   private val keyGroups = 4

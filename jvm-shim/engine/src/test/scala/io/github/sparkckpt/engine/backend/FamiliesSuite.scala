@@ -176,7 +176,7 @@ class FamiliesSuite extends AnyFunSuite with BackendTesting {
     assert(declared(b, "a") eq b.table("a"))
   }
 
-  test("what a restore brought and nobody declared goes with the next restore") {
+  test("rows of a family that is not declared are dropped by the next restore") {
     val b = backend()
     val s = segment(isBase = false, b.deltaBytes())
     val other = restored(1, s)

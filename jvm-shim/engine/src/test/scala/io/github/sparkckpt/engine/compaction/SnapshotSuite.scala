@@ -24,7 +24,7 @@ import org.scalatest.funsuite.AnyFunSuite
 class SnapshotSuite extends AnyFunSuite with BackendTesting {
   private val K = 128
 
-  test("snapshots written by another thread while batches go on are consistent") {
+  test("snapshots written by another thread during later batches are consistent") {
     val r = new Random(7)
     val backend = newBackend(K)
     val family = backend.declareFamily("default", groupsByHash(K), new FirstWordPrefix)

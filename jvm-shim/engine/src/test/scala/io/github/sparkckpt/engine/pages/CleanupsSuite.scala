@@ -26,7 +26,7 @@ class CleanupsSuite extends AnyFunSuite {
 
   for (error <- Seq(new IllegalStateException("a defect"), new LinkageError("a class"), new StackOverflowError,
       new OutOfMemoryError("no room"))) {
-    test(s"an error is logged, and goes on to the JVM's handler only if the JVM is broken: ${error.getClass}") {
+    test(s"an error is logged, and reaches the JVM's handler only if the JVM is broken: ${error.getClass}") {
       val uncaught = UncaughtErrorsReporter.expecting(_ eq error) {
         Cleanups.whenUnreachable(new Object)(() => throw error).clean()
       }

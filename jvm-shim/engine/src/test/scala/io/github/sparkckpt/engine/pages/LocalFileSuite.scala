@@ -77,7 +77,7 @@ class LocalFileSuite extends AnyFunSuite with BeforeAndAfterEach {
     assert(traffic.writtenBytes.sum() == contents.map(_.length).sum)
   }
 
-  test("the place of a released page is used again, once nobody has it") {
+  test("the place of a released page is used again, once it is free") {
     val file = newFile()
     val pages = Seq.fill(10)(file.write(bytes(60000), 60000))
     val size = file.size

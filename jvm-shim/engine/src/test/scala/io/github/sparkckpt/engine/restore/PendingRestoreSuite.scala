@@ -522,7 +522,7 @@ abstract class PendingRestoreTests(looksUp: Boolean) extends AnyFunSuite with Ba
     new Stored((true -> SegmentBytes(s.info, copy)) +: chain.segments.tail: _*)
   }
 
-  test("damage is found by whoever wants the rows, and then nothing can be read or committed") {
+  test("the first reader of damaged rows finds the damage, and then nothing can be read or committed") {
     val chain = new Chain(rows = 20000, deltas = 1, seed = 8)
     val backend = chain.opened(damaged(chain, groupOf(5)))
     val other = (6L until 1000L).find(groupOf(_) != groupOf(5)).get

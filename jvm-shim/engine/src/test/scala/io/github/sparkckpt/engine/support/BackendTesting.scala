@@ -20,7 +20,15 @@ import scala.util.Random
 import io.github.sparkckpt.engine.backend.{EntryIterator, HashMapStateBackend, HashMapTable, TableReader}
 import io.github.sparkckpt.engine.bytes.{Bytes, Slice}
 import io.github.sparkckpt.engine.pages.{LocalTier, MemoryBudget}
-import io.github.sparkckpt.engine.segment.{ArrayByteSource, BlockCodec, RestoreFilter, SegmentBytes, StateSegment}
+import io.github.sparkckpt.engine.segment.{
+  ArrayByteSource,
+  BlockCodec,
+  RestoreFilter,
+  SegmentBytes,
+  SegmentConstants,
+  SegmentInfo,
+  StateSegment
+}
 import io.github.sparkckpt.engine.table.{KeyAccess, KeyGroupFunction}
 import org.scalatest.Assertions
 
@@ -31,6 +39,12 @@ trait BackendTesting extends Assertions {
   type Model = JHashMap[ByteBuffer, ByteBuffer]
 
   protected val Start: Long = Platform.BYTE_ARRAY_OFFSET
+
+  /** Flags of a segment, which Python reads. */
+  protected implicit class Flags(info: SegmentInfo) {
+    def isCompressed: Boolean = (info.flags & SegmentConstants.CompressedFlag) != 0
+    def isOrdered: Boolean = (info.flags & SegmentConstants.OrderedFlag) != 0
+  }
 
   /** The key group as the hash of the whole key. */
   protected def groupsByHash(k: Int): KeyGroupFunction = (base: AnyRef, offset: Long, length: Int) =>

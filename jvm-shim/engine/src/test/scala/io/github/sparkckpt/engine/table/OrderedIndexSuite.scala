@@ -126,7 +126,7 @@ class OrderedIndexSuite extends AnyFunSuite {
     }
   }
 
-  test("a cursor goes on after the last key while keys come and go") {
+  test("a cursor continues after the last key while keys are added and removed") {
     val r = new Random(9)
     for (_ <- 0 until 20) {
       val index = new OrderedIndex

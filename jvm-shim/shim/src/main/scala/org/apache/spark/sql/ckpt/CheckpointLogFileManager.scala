@@ -21,7 +21,7 @@ import org.apache.hadoop.util.VersionInfo
 import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.common.{CheckpointFailure, NewFiles, SideBySide}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, NewFiles, BackgroundRequests}
 import org.apache.spark.sql.ckpt.compat.ClosingFileManager
 import org.apache.spark.sql.ckpt.driver.CheckpointDriver
 import org.apache.spark.sql.ckpt.logs._
@@ -168,11 +168,11 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
    */
   override def createCheckpointDirectory(): Path = {
     // On an object store, each takes two or three requests.
-    val savepoint = SideBySide.beginIf(appearsWhenClosed)(isSavepoint)
-    val look = SideBySide.beginIf(appearsWhenClosed)(LogFence.look(path, sparks))
-    if (savepoint.answer()) throw onSavepoint(path)
+    val savepoint = BackgroundRequests.beginIf(appearsWhenClosed)(isSavepoint)
+    val look = BackgroundRequests.beginIf(appearsWhenClosed)(LogFence.look(path, sparks))
+    if (savepoint.result()) throw onSavepoint(path)
     val location = sparks.createCheckpointDirectory()
-    LogFence.start(location, look.answer())
+    LogFence.start(location, look.result())
     if (appearsWhenClosed && !putsExclusively) logWarning(withoutCondition(location))
     if (appearsWhenClosed) LogPrefetch.start(fs, location)
     location

@@ -301,11 +301,11 @@ private[ckpt] object PythonBridge {
    *
    * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if it is an error, or does not come in time
    */
-  def await(asked: Future[Message], patience: FiniteDuration): Message =
-    try Await.result(asked, patience).orThrow()
+  def await(asked: Future[Message], timeout: FiniteDuration): Message =
+    try Await.result(asked, timeout).orThrow()
     catch {
       case _: TimeoutException =>
-        throw new BridgeFailure(s"the Python side process has not answered within $patience")
+        throw new BridgeFailure(s"the Python side process has not answered within $timeout")
     }
 
   val ProtocolVersion = 5

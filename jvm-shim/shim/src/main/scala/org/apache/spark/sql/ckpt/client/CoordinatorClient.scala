@@ -30,17 +30,17 @@ private[ckpt] final class CoordinatorClient(withoutApplication: () => Coordinato
   /**
    * Sends a request and waits for the answer; sends it again while the coordinator answers that it is still at work.
    *
-   * @param patience wait for each answer; the ack that completes a checkpoint is answered when that is durable
+   * @param timeout wait for each answer; the ack that completes a checkpoint is answered when that is durable
    * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure with the text of an `error` reply, or if the driver is
    *                                                            out of reach
    */
   @tailrec
-  def ask(request: Message, patience: FiniteDuration): Message = {
-    val timeout = new RpcTimeout(patience, Settings.BridgeTimeout)
+  def ask(request: Message, timeout: FiniteDuration): Message = {
+    val rpcTimeout = new RpcTimeout(timeout, Settings.BridgeTimeout)
     val reply =
-      if (SparkEnv.get == null) timeout.awaitResult(withoutApplication().handle(request))
-      else Message.fromTuple(endpoint().askSync[Message.Tuple](request.toTuple, timeout))
-    if (reply.kind == Message.AskAgain.kind) ask(request, patience) else reply.orThrow()
+      if (SparkEnv.get == null) rpcTimeout.awaitResult(withoutApplication().handle(request))
+      else Message.fromTuple(endpoint().askSync[Message.Tuple](request.toTuple, rpcTimeout))
+    if (reply.kind == Message.AskAgain.kind) ask(request, timeout) else reply.orThrow()
   }
 
   /**
@@ -49,8 +49,8 @@ private[ckpt] final class CoordinatorClient(withoutApplication: () => Coordinato
    *
    * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if the driver cannot tell
    */
-  def isActive(runId: String, patience: FiniteDuration): Boolean =
-    SparkEnv.get != null && hasEndpoint && QueryReply.of(ask(Query(runId).toMessage, patience)).active
+  def isActive(runId: String, timeout: FiniteDuration): Boolean =
+    SparkEnv.get != null && hasEndpoint && QueryReply.of(ask(Query(runId).toMessage, timeout)).active
 
   /** Sends a one-way message, which may get lost. */
   def tell(message: Message): Unit =

@@ -86,7 +86,7 @@ private[ckpt] class BaseSnapshots(
 
     protected def isDropped: Boolean = phase.get() eq Dropped
 
-    /** An error that is only that of this segment is in its phase, for the coordinator; the thread goes on. */
+    /** An error that is only that of this segment is in its phase, for the coordinator; the thread continues. */
     private val waiting = new Waiting(() => writeOnce().filter(OwnThreads.isOfBrokenJvm).foreach(throw _))
 
     def writeInBackground(): Unit = lane.execute(waiting)

@@ -98,8 +98,8 @@ private[ckpt] final class CheckpointRequests(
    * @param offsetLog text of `offsets/<batch>`, which Spark is about to write
    * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if the checkpoint is not complete
    */
-  def endOffsets(runId: String, batchId: Long, offsetLog: String, patience: FiniteDuration): Unit = {
-    val reply = PythonBridge.await(bridge.send(EndOffsets(runId, batchId, batchId + 1, offsetLog).toMessage), patience)
+  def endOffsets(runId: String, batchId: Long, offsetLog: String, timeout: FiniteDuration): Unit = {
+    val reply = PythonBridge.await(bridge.send(EndOffsets(runId, batchId, batchId + 1, offsetLog).toMessage), timeout)
     val version = EndOffsetsReply.of(reply).completedVersion
     Option(jobs.get(runId)).foreach(_.known.complete(version))
   }

@@ -35,10 +35,10 @@ private[driver] final class SettingsCheck {
   def await(settings: Map[String, String]): Unit = {
     val asked = answer.get()
     if (asked != null) {
-      val patience = try Settings.bridgeTimeout(settings) catch {
+      val timeout = try Settings.bridgeTimeout(settings) catch {
         case _: CheckpointFailure => Settings.bridgeTimeout(Map.empty)
       }
-      PythonBridge.await(asked, patience)
+      PythonBridge.await(asked, timeout)
     }
   }
 }

@@ -106,7 +106,7 @@ private[ckpt] object StoreJob {
    *
    * @param runId    run id of the provider; of no query if a reader of state made it, and null without any
    * @param settings settings of spark-ckpt
-   * @param patience wait for the driver's reply
+   * @param timeout wait for the driver's reply
    * @throws CheckpointFailure if the driver is out of reach
    */
   def of(
@@ -115,8 +115,8 @@ private[ckpt] object StoreJob {
       settings: Map[String, String],
       hadoopConf: Configuration,
       coordinator: CoordinatorClient,
-      patience: FiniteDuration): StoreJob =
-    if (isTaskOfQuery || (runId != null && coordinator.isActive(runId, patience))) new QueryJob(id, runId)
+      timeout: FiniteDuration): StoreJob =
+    if (isTaskOfQuery || (runId != null && coordinator.isActive(runId, timeout))) new QueryJob(id, runId)
     else if (DirectoryLocator.hasCheckpoints(new StateFiles(directoryOfQuery(id), hadoopConf))) new ReaderJob(id)
     else new StandaloneJob(id, settings)
 

@@ -20,7 +20,7 @@ import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, FSInputS
 import org.apache.hadoop.util.functional.FutureIO
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.common.SideBySide
+import org.apache.spark.sql.ckpt.common.BackgroundRequests
 
 /**
  * Spark's own files of a checkpoint location as its query starts, read in parallel. Spark reads them one after another:
@@ -34,13 +34,14 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
 
   private val startedAt = System.nanoTime()
   private val changed = ConcurrentHashMap.newKeySet[Path]()
-  private val contents = new ConcurrentHashMap[Path, SideBySide.Request[Array[Byte]]]()
-  private val statuses = new ConcurrentHashMap[Path, SideBySide.Request[Option[FileStatus]]]()
-  private lazy val listings = Parts.map(part => new Path(location, part) -> SideBySide.begin(listed(part))).toMap
+  private val contents = new ConcurrentHashMap[Path, BackgroundRequests.Request[Array[Byte]]]()
+  private val statuses = new ConcurrentHashMap[Path, BackgroundRequests.Request[Option[FileStatus]]]()
+  private lazy val listings =
+    Parts.map(part => new Path(location, part) -> BackgroundRequests.begin(listed(part))).toMap
 
   /** Status of a file or directory; Some(None) where there is none, None where that is not known. */
   def status(path: Path): Option[Option[FileStatus]] = listing(path).flatMap { listing =>
-    listing.status(path).orElse(Option(statuses.get(path)).flatMap(answer))
+    listing.status(path).orElse(Option(statuses.get(path)).flatMap(resultOf))
   }
 
   /** Files and directories in a directory, if it has any. */
@@ -50,7 +51,7 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
   def open(path: Path): Option[FSDataInputStream] = for {
     _ <- listing(path)
     read <- Option(contents.get(path))
-    content <- answer(read)
+    content <- resultOf(read)
   } yield new FSDataInputStream(new BytesInputStream(content))
 
   /** Drops all answers about a path that this driver is about to change, and about the directories above it. */
@@ -59,7 +60,7 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
   private def isFresh: Boolean = System.nanoTime() - startedAt < FreshNanos
 
   private def listing(path: Path): Option[LogListing] =
-    if (changed.contains(path)) None else above(path).flatMap(listings.get).nextOption().flatMap(answer)
+    if (changed.contains(path)) None else above(path).flatMap(listings.get).nextOption().flatMap(resultOf)
 
   private def above(path: Path): Iterator[Path] =
     Iterator.iterate(path)(_.getParent).takeWhile(above => above != null && above != location)
@@ -67,8 +68,8 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
   private def listed(part: String): LogListing = {
     val root = new Path(location, part)
     val listing = new LogListing(root, filesBelow(root), isLog = part != "state")
-    listing.readAtStart.foreach(file => contents.put(file.getPath, SideBySide.begin(read(file))))
-    listing.askedAtStart.foreach(path => statuses.put(path, SideBySide.begin(statusOf(fs, path))))
+    listing.readAtStart.foreach(file => contents.put(file.getPath, BackgroundRequests.begin(read(file))))
+    listing.askedAtStart.foreach(path => statuses.put(path, BackgroundRequests.begin(statusOf(fs, path))))
     listing
   }
 
@@ -88,7 +89,7 @@ private[ckpt] final class LogPrefetch private (fs: FileSystem, val location: Pat
   }
 
   /** None after an error: Spark's own request then gives it to the user, or succeeds. */
-  private def answer[T](request: SideBySide.Request[T]): Option[T] = request.outcome() match {
+  private def resultOf[T](request: BackgroundRequests.Request[T]): Option[T] = request.outcome() match {
     case Success(found) => Some(found)
     case Failure(e) =>
       logDebug(s"nothing read ahead below $location", e)

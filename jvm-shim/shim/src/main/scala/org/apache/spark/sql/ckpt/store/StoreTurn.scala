@@ -59,9 +59,9 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
   def apply[A](body: => A): A = {
     // No timed wait at first: it fails for an interrupted thread even if the lock is free.
     if (!lock.tryLock()) {
-      val patience = new Patience(
+      val deadline = new Deadline(
         s"${nameOf(holder)} of this executor, which loads the state or waits for the coordinator")
-      while (!lock.tryLock(patience.next(), NANOSECONDS)) ()
+      while (!lock.tryLock(deadline.nextWait(), NANOSECONDS)) ()
     }
     try {
       holder = Option(TaskContext.get())
@@ -86,11 +86,11 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
    * @throws InterruptedException if it is killed and interrupted
    */
   def awaitOthers(epoch: => Long): Unit = {
-    lazy val patience = new Patience(s"${writer.name} of this executor")
+    lazy val deadline = new Deadline(s"${writer.name} of this executor")
     while (writer.keepsOut(TaskContext.get(), epoch)) {
-      val piece = patience.next()
+      val nanos = deadline.nextWait()
       drain()
-      changed.awaitNanos(piece)
+      changed.awaitNanos(nanos)
     }
   }
 
@@ -128,19 +128,19 @@ private[ckpt] final class StoreTurn(id: StateStoreId, timeout: FiniteDuration) e
   }
 
   /**
-   * Remaining wait of a thread, in pieces: a killed task is not always interrupted, and does not signal its end to
-   * those that wait for it.
+   * End of a thread's wait, which is divided into short waits: a killed task is not always interrupted, and does not
+   * signal its end to those that wait for it.
    *
    * @param other the task waited for
    */
-  private final class Patience(other: => String) {
-    private val deadline = System.nanoTime() + timeout.toNanos
+  private final class Deadline(other: => String) {
+    private val endNanos = System.nanoTime() + timeout.toNanos
 
-    /** Nanoseconds until the next look. */
-    def next(): Long = {
+    /** Nanoseconds of the next wait. */
+    def nextWait(): Long = {
       val task = Option(TaskContext.get())
       task.foreach(_.killTaskIfInterrupted())
-      val remaining = deadline - System.nanoTime()
+      val remaining = endNanos - System.nanoTime()
       if (remaining <= 0) throw busy(other, task)
       math.min(remaining, LookNanos)
     }

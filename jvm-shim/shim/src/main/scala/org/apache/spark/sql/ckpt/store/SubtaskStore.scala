@@ -21,7 +21,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.ckpt.client.{CoordinatorClient, LoadedStores, NotifiedStore}
-import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings, SideBySide, StateIds}
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings, BackgroundRequests, StateIds}
 import org.apache.spark.sql.ckpt.compaction.{BaseSnapshots, RecentDeltas}
 import org.apache.spark.sql.ckpt.compat._
 import org.apache.spark.sql.ckpt.families.{ColumnFamilies, ColumnFamily}
@@ -83,7 +83,7 @@ private[ckpt] final class SubtaskStore(
   }
 
   /** Makes the store's directory, by which the `statestore` data source finds a query's partitions. */
-  private val directory = SideBySide.beginIf(files.isRemote)(files.makeDirectory(id.storeCheckpointLocation()))
+  private val directory = BackgroundRequests.beginIf(files.isRemote)(files.makeDirectory(id.storeCheckpointLocation()))
   @volatile private var closed = false
 
   /** The same, for what must not keep the store alive. */
@@ -275,7 +275,7 @@ private[ckpt] final class SubtaskStore(
     val version = store.version + 1
     val stateId = StateIds.newId()
     val batch = try {
-      directory.answer()
+      directory.result()
       val shipment = prepare(version, stateId, forceSnapshot)
       val asked = System.nanoTime()
       val ack = messages.ack(version, stateId, state.baseId, state.backend, shipment)

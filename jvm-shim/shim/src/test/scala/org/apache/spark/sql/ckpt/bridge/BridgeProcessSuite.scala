@@ -49,7 +49,7 @@ class BridgeProcessSuite extends AnyFunSuite {
     assert(uncaught.isEmpty, uncaught)
   }
 
-  test("a process whose answers nobody reads any more is ended") {
+  test("a process whose replies are no longer read is ended") {
     val ended = new CountDownLatch(1)
     // It returns what it gets, and does not end with its input.
     val process = new BridgeProcess(Seq("sh", "-c", "cat; exec sleep 3600"), newSilence,

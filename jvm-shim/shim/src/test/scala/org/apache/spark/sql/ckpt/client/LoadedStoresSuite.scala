@@ -36,7 +36,7 @@ class LoadedStoresSuite extends AnyFunSuite {
     stores.add("job", b)
     stores.add("other", other)
     stores.tell("job", complete(3))
-    stores.tell("nobody", complete(4))
+    stores.tell("unknown", complete(4))
     assert(a.heard == Seq(3) && b.heard == Seq(3) && other.heard.isEmpty)
   }
 
@@ -54,7 +54,7 @@ class LoadedStoresSuite extends AnyFunSuite {
     assert(failing.forall(_.heard == Seq(3)) && uncaught.size == 2)
   }
 
-  test("a store that nobody else holds is let go") {
+  test("a store without another reference is released") {
     val stores = new LoadedStores
     // A method of its own: after it no local variable holds the store, and before its end it cannot be collected.
     def added(): WeakReference[Store] = {

@@ -31,7 +31,7 @@ class OwnThreadsSuite extends AnyFunSuite {
     }
   }
 
-  test("an action's error ends in the log, and its pool goes on") {
+  test("an action's error ends in the log, and its pool continues") {
     for (pool <- Seq(OwnThreads.pool("spark-ckpt-test", most = 1), OwnThreads.unboundedPool("spark-ckpt-test"))) {
       val all = errors
       assertLogged(all: _*) {
@@ -48,7 +48,7 @@ class OwnThreadsSuite extends AnyFunSuite {
     assertLogged(error)(OwnThreads.guard("a test")(throw error))
   }
 
-  test("the error of a submitted call is for whoever asks") {
+  test("the error of a submitted call is thrown to the caller of its future") {
     val pool = OwnThreads.pool("spark-ckpt-test", most = 1)
     try {
       val error = new LinkageError("a class")

@@ -409,7 +409,7 @@ class BaseSnapshotsSuite extends AnyFunSuite {
       new Counted
     })
     assert(other.isIdle && closed == 2)
-    // A task that is committing goes on.
+    // A task that is committing continues.
     bases.follow(required, new Counted)
     assert(written(bases).exists(_.stateId == "a") && closed == 3)
   }

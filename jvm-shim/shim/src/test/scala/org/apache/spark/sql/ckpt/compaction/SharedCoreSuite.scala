@@ -78,7 +78,7 @@ class SharedCoreSuite extends AnyFunSuite {
     turns.end()
   }
 
-  test("work that a task waits for waits for nobody, and holds up nobody") {
+  test("work that a task waits for starts at once, and delays no other work") {
     val core = new SharedCore(workNanos = 0, waitNanos = long)
     @volatile var isUrgent = false
     val (passed, end) = (new CountDownLatch(1), new CountDownLatch(1))

@@ -60,7 +60,7 @@ class OtherProviderWarningSuite extends AnyFunSuite {
   private val ours = "org.apache.spark.sql.ckpt.CheckpointStateStoreProvider"
   private val spark = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 
-  test("a query that goes on with another provider than its session asks for is named, with the way out") {
+  test("a query that continues with another provider than its session sets is named, with the remedy") {
     val text = OtherProviderWarning.text(ours, spark, "/there").get
     assert(Seq("/there", spark, ours, "spark-ckpt import /there").forall(text.contains))
   }

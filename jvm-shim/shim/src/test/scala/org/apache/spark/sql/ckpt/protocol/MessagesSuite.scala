@@ -86,7 +86,7 @@ class MessagesSuite extends AnyFunSuite {
       "report_details": false}"""))
   }
 
-  test("a reply may lack what has a default, and have what nobody knows") {
+  test("a reply may lack what has a default, and have unknown fields") {
     val reply = AckReply.of(Message.reply("""{"outcome": "success", "news": [1]}"""))
     assert(reply == AckReply("success") && reply.counts && reply.isSuccess)
     val nulls = AckReply.of(Message.reply("""{"outcome": "denied", "state_id": null, "completed": null,

@@ -112,7 +112,7 @@ class StoreTurnSuite extends AnyFunSuite {
     }
   }
 
-  test("a second job on a batch waits for the first one, and both go on with the state of the first") {
+  test("a second job on a batch waits for the first one, and both use the state of the first") {
     withStore() { h =>
       h.asTask(batch = 0)
       val first = h.open(0)
@@ -247,7 +247,7 @@ class StoreTurnSuite extends AnyFunSuite {
     }
   }
 
-  test("a task that waits for an ack of another one can be killed too, and goes on when it is answered") {
+  test("a task that waits for an ack of another one can be killed too, and continues when it is answered") {
     withStore() { h =>
       val task = committing(h, h.provider, 1)
       val killed = new OtherTask(h, 8, 2)(h.open(0))

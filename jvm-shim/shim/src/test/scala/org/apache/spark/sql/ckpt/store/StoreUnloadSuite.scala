@@ -44,7 +44,7 @@ class StoreUnloadSuite extends AnyFunSuite {
     second
   }
 
-  test("a task goes on with a store that is unloaded, and its ack may count") {
+  test("a task continues with a store that is unloaded, and its ack may count") {
     withStore() { h =>
       val store = unloaded(h, h.newProvider(partition = 1))
       assert(store.get(h.row(0)) != null && store.get(h.row(1)) != null)

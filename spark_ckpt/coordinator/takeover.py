@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
+from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import ClaimRecord, CompletedCheckpointStore, Record
 from spark_ckpt.completed.errors import FencedError
-from spark_ckpt.config import MAX_PARALLELISM, CheckpointConfig
-from spark_ckpt.coordinator.errors import BatchCommittedError, ParallelismChangedError
-from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.location.driver_liveness import Holder, hold_of
+from spark_ckpt.config import CheckpointConfig
+from spark_ckpt.coordinator.errors import BatchCommittedError
+from spark_ckpt.location.driver_liveness import Liveness, last_driver_of
 from spark_ckpt.messages import Trigger
+from spark_ckpt.recovery.parallelism import check_parallelism
 from spark_ckpt.storage import Request, Storage
 
 if TYPE_CHECKING:
@@ -36,32 +36,6 @@ def check_not_followed(trigger: Trigger, storage: Storage, store: CompletedCheck
     own = [claim.id for claim in claims if claim.owner.run_id == trigger.job]
     if own and (last := [claim for claim in claims if claim.owner.run_id != trigger.job][-1:]) and last[0].id > own[0]:
         raise FencedError(storage.location, store.generation, last[0].generation, str(last[0].owner))
-
-
-def check_parallelism(trigger: Trigger, parent: CheckpointState, config: CheckpointConfig) -> None:
-    """Check that a batch has the partitions and key groups of the checkpoint it starts from.
-
-    Raises:
-        ParallelismChangedError: they differ; the message names both numbers and the remedy.
-    """
-    if parent.batch is None:
-        return
-    had = {store.key: store.parallelism for store in parent.batch.stores}
-    for operator in trigger.operators:
-        for name in operator.stores:
-            before = had.get(StoreKey(operator.operator_id, name))
-            if before is not None and before != operator.parallelism:
-                raise ParallelismChangedError(
-                    f"operator {operator.operator_id} ({operator.name}) has {operator.parallelism} partitions, but its "
-                    f"state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
-                    f"stop the query and change it with 'spark-ckpt rescale --partitions {operator.parallelism}'"
-                )
-    fixed, wanted = parent.batch.max_parallelism, config.max_parallelism
-    if wanted is not None and wanted != fixed:
-        raise ParallelismChangedError(
-            f"{MAX_PARALLELISM.key} is {wanted}, but the state has {fixed} key groups, a number that cannot change: "
-            f"set it to {fixed} or leave it out"
-        )
 
 
 def is_committed(trigger: Trigger, storage: Storage) -> Request[bool]:
@@ -86,7 +60,7 @@ def committed_by_another(
     # Checkpoints count too: a run with many claims has dropped the claims of all others.
     records: list[Record] = [*store.claims(), *store.all()]
     others = [record for record in records if record.owner.run_id != trigger.job]
-    if not others or trigger.is_standalone or not commit.answer():
+    if not others or trigger.is_standalone or not commit.result():
         return None
     newest = max(others, key=lambda record: record.id)
     return BatchCommittedError(storage.location, trigger.batch_id, str(newest.owner))
@@ -134,7 +108,7 @@ def await_commit(
     completed = store.latest_of_version(trigger.version)
     if completed is None or completed.owner.run_id == trigger.job or trigger.is_standalone:
         return False
-    if hold_of(earlier).holder is Holder.NONE:
+    if last_driver_of(earlier).liveness is Liveness.NONE:
         return False
     for _ in range(int(environment.commit_seconds / _POLL_SECONDS)):
         has_ended = environment.claims.has_ended(completed.owner.run_id)

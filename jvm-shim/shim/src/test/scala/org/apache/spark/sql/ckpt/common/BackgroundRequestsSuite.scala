@@ -15,25 +15,25 @@ import java.util.concurrent.CountDownLatch
 
 import org.scalatest.funsuite.AnyFunSuite
 
-class SideBySideSuite extends AnyFunSuite {
+class BackgroundRequestsSuite extends AnyFunSuite {
 
-  test("requests wait side by side, and give their answers or exceptions") {
+  test("requests run beside each other, and give their results or exceptions") {
     val both = new CountDownLatch(2)
     def request(answer: Int): Int = {
       both.countDown()
       both.await()
       answer
     }
-    val (first, second) = (SideBySide.begin(request(1)), SideBySide.begin(request(2)))
-    assert(first.answer() == 1 && second.answer() == 2 && first.answer() == 1)
-    val missing = SideBySide.begin[Int](throw new FileNotFoundException("missing"))
-    assert(intercept[FileNotFoundException](missing.answer()).getMessage == "missing")
+    val (first, second) = (BackgroundRequests.begin(request(1)), BackgroundRequests.begin(request(2)))
+    assert(first.result() == 1 && second.result() == 2 && first.result() == 1)
+    val missing = BackgroundRequests.begin[Int](throw new FileNotFoundException("missing"))
+    assert(intercept[FileNotFoundException](missing.result()).getMessage == "missing")
   }
 
   test("where requests are quick, the caller makes them at once") {
-    val thread = SideBySide.beginIf(slow = false)(Thread.currentThread())
-    assert(thread.answer() eq Thread.currentThread())
-    assert(SideBySide.beginIf(slow = true)(Thread.currentThread()).answer() ne Thread.currentThread())
-    intercept[FileNotFoundException](SideBySide.beginIf[Int](slow = false)(throw new FileNotFoundException))
+    val thread = BackgroundRequests.beginIf(slow = false)(Thread.currentThread())
+    assert(thread.result() eq Thread.currentThread())
+    assert(BackgroundRequests.beginIf(slow = true)(Thread.currentThread()).result() ne Thread.currentThread())
+    intercept[FileNotFoundException](BackgroundRequests.beginIf[Int](slow = false)(throw new FileNotFoundException))
   }
 }

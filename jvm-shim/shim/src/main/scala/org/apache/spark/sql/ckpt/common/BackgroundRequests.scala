@@ -14,23 +14,23 @@ import java.util.concurrent.{Callable, CompletableFuture, ExecutionException, Fu
 
 import scala.util.{Failure, Success, Try}
 
-/** Requests to a storage that run side by side with their caller. */
-private[ckpt] object SideBySide {
+/** Requests to a storage that run on threads of their own, beside their caller. */
+private[ckpt] object BackgroundRequests {
   private val MaxThreads = 32
   private val KeepAliveSeconds = 5
 
   private lazy val pool = OwnThreads.pool("spark-ckpt-requests", MaxThreads, KeepAliveSeconds)
 
   /** A request that begins now. */
-  final class Request[T] private[SideBySide] (running: Future[T]) {
+  final class Request[T] private[BackgroundRequests] (running: Future[T]) {
 
-    /** Its answer, or its exception. */
+    /** Its result, or its exception. */
     def outcome(): Try[T] =
       try Success(running.get())
       catch { case e: ExecutionException => Failure(e.getCause) }
 
-    /** Its answer; throws its exception. */
-    def answer(): T = outcome().get
+    /** Its result; throws its exception. */
+    def result(): T = outcome().get
   }
 
   /** Begins a request. */
