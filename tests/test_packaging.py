@@ -99,6 +99,11 @@ def test_the_jar_holds_the_provider_and_nothing_foreign() -> None:
     assert foreign == (aliases if MINOR == "4.0" else set())
 
 
+def test_the_jar_holds_its_license() -> None:
+    with zipfile.ZipFile(spark_ckpt.jar_path()) as jar:
+        assert jar.read("META-INF/LICENSE") == (REPOSITORY / "LICENSE").read_bytes()
+
+
 def test_each_jar_holds_the_same_engine() -> None:
     engines = []
     for minor in jars.SUPPORTED_SPARK:
