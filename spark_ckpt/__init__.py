@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_ckpt.edit import edit_state, erase_state, verify_absent
     from spark_ckpt.flink.export.exporting import export_savepoint
     from spark_ckpt.flink.importing import import_flink_savepoint
     from spark_ckpt.jars import jar_path
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = [
     "__version__",
     "configure",
+    "edit_state",
+    "erase_state",
     "export_location",
     "export_savepoint",
     "import_flink_savepoint",
@@ -25,12 +28,15 @@ __all__ = [
     "jar_path",
     "read_state",
     "undo_import_of_location",
+    "verify_absent",
 ]
 
 __version__ = "0.2.0"
 
 _HOMES = {
     "configure": "spark_ckpt.session",
+    "edit_state": "spark_ckpt.edit",
+    "erase_state": "spark_ckpt.edit",
     "export_location": "spark_ckpt.migrate",
     "export_savepoint": "spark_ckpt.flink.export.exporting",
     "import_flink_savepoint": "spark_ckpt.flink.importing",
@@ -38,6 +44,7 @@ _HOMES = {
     "jar_path": "spark_ckpt.jars",
     "read_state": "spark_ckpt.reading",
     "undo_import_of_location": "spark_ckpt.migrate",
+    "verify_absent": "spark_ckpt.edit",
 }
 
 

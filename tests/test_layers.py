@@ -19,7 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "__init__ | __main__",
         "cli | bridge",
-        "reading | session | migrate",
+        "reading | session | migrate | edit",
         "flink.export | flink.importing",
         "flink.tables",
         "flink.types",
@@ -47,6 +47,7 @@ WINGS = frozenset({"flink"})
 ONLY_BY: dict[str, frozenset[str]] = {
     "flink": frozenset({"__init__", "cli", "reading"}),
     "migrate": frozenset({"__init__", "cli"}),
+    "edit": frozenset({"__init__", "cli"}),
     "coordinator": frozenset({"bridge"}),
 }
 """Importers of packages that no other package imports, whatever its layer. So the core never imports Flink's wing."""

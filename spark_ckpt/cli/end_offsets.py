@@ -34,7 +34,7 @@ class KafkaUnavailableError(SparkCkptError, OSError):
 
     def __init__(self, servers: str, reason: object) -> None:
         super().__init__(
-            f"no end offsets from the Kafka broker at {servers}: {reason}. Check the address, and that the broker "
+            f"no offsets from the Kafka broker at {servers}: {reason}. Check the address, and that the broker "
             "accepts unencrypted connections without authentication"
         )
         self.servers = servers
@@ -73,12 +73,29 @@ def topics_of(sources: Iterable[SourceState]) -> list[str]:
     return sorted({position.topic for position in positions if isinstance(position, KafkaPosition)})
 
 
+EARLIEST = -2
+"""Kafka's `ListOffsetsRequest.EARLIEST_TIMESTAMP`."""
+
+LATEST = -1
+"""Kafka's `ListOffsetsRequest.LATEST_TIMESTAMP`."""
+
+
 def read_end_offsets(servers: str, topics: Iterable[str]) -> EndOffsets:
-    """Ask a broker for the end offsets of all partitions of topics.
+    """Ask a broker for the end offsets of all partitions of topics; see `read_offsets_at`."""
+    return EndOffsets(read_offsets_at(servers, topics, LATEST))
+
+
+def read_offsets_at(servers: str, topics: Iterable[str], at_ms: int) -> dict[tuple[str, int], int]:
+    """Ask a broker for the offsets of all partitions of topics at a time.
 
     Args:
         servers: addresses of brokers, `HOST:PORT`, separated by commas.
         topics: names of the topics; those that do not exist are ignored.
+        at_ms: the time in milliseconds since 1970 UTC, `EARLIEST` or `LATEST`. A partition without a record since then
+            has its end.
+
+    Returns:
+        Offset of the first record of that time or later, by topic and partition.
 
     Raises:
         KafkaClientNotFoundError: kafka-python is not installed.
@@ -92,23 +109,21 @@ def read_end_offsets(servers: str, topics: Iterable[str]) -> EndOffsets:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)  # it logs each attempt to connect as an error
     names = list(topics)
     if not names:
-        return EndOffsets({})
+        return {}
     try:
         admin = KafkaAdminClient(
             bootstrap_servers=servers.split(","), bootstrap_timeout_ms=TIMEOUT_MS, request_timeout_ms=TIMEOUT_MS
         )
         try:
             partitions = [TopicPartition(*each) for each in _partitions(admin.describe_topics(names))]
-            found = admin.list_partition_offsets(dict.fromkeys(partitions, _LATEST)) if partitions else {}
+            found = admin.list_partition_offsets(dict.fromkeys(partitions, at_ms)) if partitions else {}
+            if late := [each for each, at in found.items() if at.offset < 0]:
+                found |= admin.list_partition_offsets(dict.fromkeys(late, LATEST))
         finally:
             admin.close()
     except (KafkaError, OSError, ValueError) as e:
         raise KafkaUnavailableError(servers, e) from e
-    return EndOffsets({(each.topic, each.partition): at.offset for each, at in found.items()})
-
-
-_LATEST = -1
-"""Kafka's `ListOffsetsRequest.LATEST_TIMESTAMP`."""
+    return {(each.topic, each.partition): at.offset for each, at in found.items()}
 
 
 def _partitions(descriptions: Iterable[Mapping[str, Any]]) -> list[tuple[str, int]]:

@@ -12,6 +12,8 @@ from spark_ckpt import __version__
 from spark_ckpt.cli.commands.convert import convert_checkpoint
 from spark_ckpt.cli.commands.diff import diff_checkpoints
 from spark_ckpt.cli.commands.doctor import examine_location
+from spark_ckpt.cli.commands.edit import edit_rows
+from spark_ckpt.cli.commands.erase import erase_keys
 from spark_ckpt.cli.commands.export import export_query
 from spark_ckpt.cli.commands.gc import collect_orphans
 from spark_ckpt.cli.commands.history import show_history
@@ -19,6 +21,7 @@ from spark_ckpt.cli.commands.import_ import import_query
 from spark_ckpt.cli.commands.import_flink import import_flink_state
 from spark_ckpt.cli.commands.inspect import inspect_checkpoint
 from spark_ckpt.cli.commands.list import list_checkpoints
+from spark_ckpt.cli.commands.offsets import show_or_move_offsets
 from spark_ckpt.cli.commands.read import read_rows
 from spark_ckpt.cli.commands.relocate import relocate_checkpoint
 from spark_ckpt.cli.commands.rescale import rescale_query
@@ -29,6 +32,7 @@ from spark_ckpt.cli.commands.state import show_state
 from spark_ckpt.cli.commands.verify import verify_checkpoints
 from spark_ckpt.cli.options import FAILED, IN_USE, REFUSED, Session
 from spark_ckpt.cli.standard_streams import ReaderGone, redacted_errors, replace_closed, writing
+from spark_ckpt.edit.errors import EditRefusedError, EditRowError
 from spark_ckpt.errors import SparkCkptError, StorageError, UnsupportedFormatError
 from spark_ckpt.flink.export.errors import UnsupportedForFlinkError
 from spark_ckpt.flink.importing.errors import (
@@ -39,15 +43,18 @@ from spark_ckpt.flink.importing.errors import (
 )
 from spark_ckpt.location.errors import LocationInUseError, NotCommittedError
 from spark_ckpt.migrate.errors import QueryMayRunError, TransferRefusedError
-from spark_ckpt.operations.errors import RescaleRefusedError, RollbackRefusedError
+from spark_ckpt.operations.errors import OffsetsRefusedError, RescaleRefusedError, RollbackRefusedError
 
 _STATUSES = {
+    EditRefusedError: REFUSED,
+    EditRowError: REFUSED,
     FlinkImportRefusedError: REFUSED,
     FlinkImportRowError: REFUSED,
     FlinkStateNotMappedError: REFUSED,
     FlinkTypeError: REFUSED,
     LocationInUseError: IN_USE,
     NotCommittedError: REFUSED,
+    OffsetsRefusedError: REFUSED,
     RescaleRefusedError: REFUSED,
     QueryMayRunError: IN_USE,
     RollbackRefusedError: REFUSED,
@@ -103,6 +110,8 @@ def main(ctx: click.Context) -> None:
 
 main.add_command(collect_orphans)
 main.add_command(convert_checkpoint)
+main.add_command(edit_rows)
+main.add_command(erase_keys)
 main.add_command(diff_checkpoints)
 main.add_command(examine_location)
 main.add_command(export_query)
@@ -112,6 +121,7 @@ main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
 main.add_command(read_rows)
 main.add_command(show_history)
+main.add_command(show_or_move_offsets)
 main.add_command(show_state)
 main.add_command(relocate_checkpoint)
 main.add_command(restore_checkpoint)

@@ -125,7 +125,12 @@ DEFAULT_LIMIT = 20
 """Rows printed without `--limit`."""
 
 
-def _servers(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+def servers_of(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Addresses of brokers, each `HOST:PORT`.
+
+    Raises:
+        BadParameter: one is not.
+    """
     for server in () if value is None else value.split(","):
         host, colon, port = server.rpartition(":")
         if not (host and colon and port.isascii() and port.isdigit()):
@@ -137,7 +142,7 @@ lag_option = click.option(
     "--lag",
     "servers",
     metavar="HOST:PORT,...",
-    callback=_servers,
+    callback=servers_of,
     help="Ask the Kafka broker at this address for the end offset of each partition, and print the lag.",
 )
 """Adds `--lag` as the parameter `servers`, None unless given."""
@@ -188,6 +193,14 @@ def _operator(_: click.Context, parameter: click.Parameter, value: str | None) -
     if value.startswith("-"):
         raise click.BadParameter(f"{value} is negative", param=parameter)
     return int(value)
+
+
+operator_option = click.option(
+    "--operator",
+    callback=_operator,
+    help="Spark's operator number; required if several are stateful.",
+)
+"""Adds `--operator` alone, None unless given."""
 
 
 def store_options(command: _Command) -> _Command:

@@ -39,6 +39,7 @@ class Step(Enum):
     # ---- files and operations ----------------------------------------------------------------------------------------
     COLLECT = "Delete what nothing refers to; the query may run"
     REPEAT_ROLLBACK = "Repeat it: the undo with 'spark-ckpt import --undo', the rollback with"
+    REPEAT_CHANGE = "Run '{operation}' again, or take it back with"
     REPEAT_IMPORT = "Repeat the import with the same arguments, or delete the location"
     REPEAT_RESCALE = "Unless the rescale is still running, repeat it"
 

@@ -82,3 +82,17 @@ class CollectionRefusedError(CheckpointError):
             f"{location}: checkpoint {checkpoint_id} cannot be read, so its state files would count as orphans. "
             f"Nothing was deleted. Cause: {cause}"
         )
+
+
+class OffsetsRefusedError(SparkCkptError):
+    """The sources of a query cannot continue as requested. Nothing was changed.
+
+    Attributes:
+        location: the checkpoint location.
+        reason: cause and remedy.
+    """
+
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(f"{location}: the offsets cannot be moved: {reason}")
+        self.location = location
+        self.reason = reason

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.chains import ChainTable
-from spark_ckpt.checkpoint.errors import StateIdMismatchError
-from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, version_not_found
+from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.publish import (
     Publisher,
     StateFile,
@@ -22,12 +21,13 @@ from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.driver_liveness import check_not_running
 from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.operations.errors import RescaleRefusedError
+from spark_ckpt.operations.last_batch import SparkLogs, checkpoint_of_last_batch, read_logs, state_ids
 from spark_ckpt.operations.reassign import reassign
-from spark_ckpt.operations.rescale_plan import RescalePlan, SparkLogs, plan_rescale, runs_alone, state_ids
+from spark_ckpt.operations.rescale_plan import RescalePlan, plan_rescale, runs_alone
 from spark_ckpt.operations.rescale_size import RescaleSize
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
-from spark_ckpt.spark_files.logs import BatchLog, SparkLog, operator_directory
+from spark_ckpt.spark_files.logs import SparkLog, operator_directory
 from spark_ckpt.spark_files.schemas import read_schema
 from spark_ckpt.storage import Storage
 
@@ -124,7 +124,7 @@ def rescale(
     clock = clock or SystemClock()
     started_ms = clock.now_ms()
     log = SparkLog(storage)
-    logs = _read_logs(storage, log, partitions)
+    logs = read_logs(log, lambda reason: RescaleRefusedError(storage.location, partitions, reason))
     with opened_store(storage, settings, "rescale", clock) as (store, owner):
         store.recover()
         work = _prepare(storage, store, logs, partitions, progress)
@@ -190,7 +190,9 @@ class _Work:
 def _prepare(
     storage: Storage, store: CompletedCheckpointStore, logs: SparkLogs, partitions: int, progress: Progress
 ) -> _Work:
-    parent, batch = _starting_point(storage, store, logs)
+    parent = checkpoint_of_last_batch(storage, store, logs)
+    batch = parent.batch
+    assert batch is not None
     plan = plan_rescale(storage.location, partitions, logs, batch)
     alone = frozenset(
         state.key
@@ -220,39 +222,6 @@ def _too_large(size: RescaleSize, partitions: int) -> str:
         f"every block of state would belong to {size.reads(partitions):,} partitions, and the checkpoint would have "
         f"more segments than a reader accepts. The nearest numbers that work are {numbers}; {once} read each block once"
     )
-
-
-def _read_logs(storage: Storage, log: SparkLog, partitions: int) -> SparkLogs:
-    commits = log.batches(BatchLog.COMMITS)
-    if not commits:
-        raise RescaleRefusedError(storage.location, partitions, "the query has not committed any batch yet")
-    committed = commits[-1]
-    later = [batch_id for batch_id in log.batches(BatchLog.OFFSETS) if batch_id > committed]
-    if later and later != [committed + 1]:
-        reason = f"batches {later[0]} to {later[-1]} have begun, but batch {committed} is the last committed one"
-        raise RescaleRefusedError(storage.location, partitions, reason)
-    begun = log.offsets(later[0]) if later else None
-    return SparkLogs(committed, log.offsets(committed), log.commit(committed), begun)
-
-
-def _starting_point(
-    storage: Storage, store: CompletedCheckpointStore, logs: SparkLogs
-) -> tuple[CheckpointState, SparkBatch]:
-    """The checkpoint of the last committed batch."""
-    version = logs.committed + 1
-    record = store.latest_of_version(version)
-    if record is None:
-        raise version_not_found(storage, version, store.all())
-    parent = load_checkpoint(storage, record, store.all())
-    assert parent.batch is not None
-    ids = logs.commit.state_ids
-    if ids and ids != state_ids(parent.batch):
-        raise StateIdMismatchError(
-            f"{storage.location}: Spark's commit of batch {logs.committed} names other state ids than checkpoint "
-            f"{record.id}, the newest of that batch: the two belong to different runs. Roll back to a batch on which "
-            "both agree"
-        )
-    return parent, parent.batch
 
 
 def _result(storage: Storage, work: _Work, record: CheckpointRecord | None) -> Rescaling:

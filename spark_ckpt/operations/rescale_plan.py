@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.batch import SparkBatch, StoreState
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.operations.errors import RescaleRefusedError
-from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
+from spark_ckpt.operations.last_batch import SparkLogs
+from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.operators import GLOBAL_LIMIT, HASHED, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
 
 STRICT_DISTRIBUTION = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 """False in queries started before Spark 3.3: the hash of a row's key need not match its partition."""
 
 _KEY_COLUMNS_NOT_HASHED = {SESSION_WINDOW: 1}
-
-
-@dataclass(frozen=True, slots=True)
-class SparkLogs:
-    """The last batch of a query in Spark's logs.
-
-    Args:
-        committed: the last committed batch.
-        offsets: its entry of the offset log.
-        commit: its entry of the commit log.
-        begun: entry of the offset log for the next batch, if it has begun.
-    """
-
-    committed: int
-    offsets: OffsetEntry
-    commit: CommitEntry
-    begun: OffsetEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +96,3 @@ def runs_alone(store: StoreState, before: int, key_columns: Callable[[StoreKey],
     if before > 1 or store.name in (JOIN, *TRANSFORM_WITH_STATE):
         return False
     return key_columns(store.key) <= _KEY_COLUMNS_NOT_HASHED.get(store.name, 0)
-
-
-def state_ids(batch: SparkBatch) -> Mapping[int, list[list[str]]]:
-    """The state ids of a checkpoint in the form of Spark's commit log."""
-    by_operator: dict[int, list[tuple[str, ...]]] = {}
-    for store in batch.stores:
-        by_operator.setdefault(store.operator_id, []).append(store.state_ids)
-    return {operator: [list(ids) for ids in zip(*stores, strict=True)] for operator, stores in by_operator.items()}

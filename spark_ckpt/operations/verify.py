@@ -22,7 +22,7 @@ from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.start_check import Start, check_start
 from spark_ckpt.recovery.verdict import CheckpointVerdict, verify_checkpoint
 from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
-from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
+from spark_ckpt.spark_files.rollbacks import NOT_FINISHED, Rollbacks, marker
 from spark_ckpt.storage import Storage, until_stable
 
 
@@ -182,7 +182,7 @@ def _check_start(
     for epoch in Rollbacks.of(storage).unfinished:
         yield Damage(
             storage.describe(marker(epoch)),
-            "a rollback, or the undo of an import, has not finished: no query starts until it is repeated",
+            f"{NOT_FINISHED}: no query starts until it is repeated",
         )
     batch_ids = {record.batch_id for record in records}
     if damages or (records and records[-1].owner.run_id.startswith(STANDALONE_PREFIX)):

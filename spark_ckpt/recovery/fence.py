@@ -19,7 +19,7 @@ from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog, entry_name
-from spark_ckpt.spark_files.rollbacks import Rollbacks, begin, finish
+from spark_ckpt.spark_files.rollbacks import ROLLBACK, Rollbacks, begin, finish
 from spark_ckpt.storage import Storage
 
 GRACE_SECONDS = 10.0
@@ -29,8 +29,8 @@ looks for the marker up to 5 s before it writes an entry of Spark's logs there (
 
 @dataclass(frozen=True, slots=True)
 class FencedLogs:
-    """Spark's logs of a location while no driver writes to them. Taking entries out of them needs one, and only
-    `fenced_logs` makes it.
+    """Spark's logs of a location while no driver writes to them. Taking entries out of them, and adding several, needs
+    one, and only `fenced_logs` makes it.
 
     Args:
         storage: storage of the checkpoint location.
@@ -51,12 +51,26 @@ class FencedLogs:
         """
         self.store.check_owner()
 
+    def release(self) -> None:
+        """Let queries start again, before an error of an operation that has changed nothing.
+
+        Raises:
+            StorageError: a note could not be written.
+        """
+        finish(self.storage, self.rollbacks)
+
 
 @contextmanager
 def fenced_logs(
-    storage: Storage, store: CompletedCheckpointStore, batch_id: int, clock: Clock, grace: float
+    storage: Storage,
+    store: CompletedCheckpointStore,
+    batch_id: int,
+    clock: Clock,
+    grace: float,
+    operation: str = ROLLBACK,
 ) -> Iterator[FencedLogs]:
-    """Keeps drivers out of Spark's logs while a rollback moves entries, and earlier drivers for ever.
+    """Keeps drivers out of Spark's logs while a rollback moves entries or a change adds some, and earlier drivers for
+    ever. After an error, no query starts until the operation is repeated, unless it calls `release`.
 
     With rename, Hadoop's file systems make an entry appear by renaming a temporary file, and a driver looks for the
     marker after it has created this file. So once the temporary files are deleted, no earlier driver writes an entry.
@@ -65,9 +79,10 @@ def fenced_logs(
     Args:
         storage: storage of the checkpoint location.
         store: its completed-checkpoint store, claimed.
-        batch_id: batch to go back to.
+        batch_id: batch to go back to, or the last batch before a change.
         clock: source of time.
         grace: seconds to wait for an entry that an earlier driver is writing.
+        operation: `ROLLBACK`, or the command that changes the location.
 
     Yields:
         The fenced logs.
@@ -76,7 +91,7 @@ def fenced_logs(
         FencedError: another driver has claimed the location. Nothing was moved, and queries can start.
         StorageError: a marker or a temporary file cannot be changed.
     """
-    rollbacks = begin(storage, batch_id)
+    rollbacks = begin(storage, batch_id, operation)
     try:
         clock.sleep(grace)
         store.check_owner()

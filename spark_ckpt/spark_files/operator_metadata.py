@@ -131,6 +131,15 @@ class OperatorMetadata:
             for variable in properties.get("stateVariables", ())
         }
 
+    @property
+    def variables_with_ttl(self) -> frozenset[str]:
+        """State variables with a time to live (`TransformWithStateVariableInfo`)."""
+        if self.version == 1:
+            return frozenset()
+        properties = json.loads(self.metadata["operatorPropertiesJson"])
+        variables = properties.get("stateVariables", ())
+        return frozenset(str(each["stateName"]) for each in variables if each.get("ttlEnabled") is True)
+
     def with_partitions(self, number: int) -> OperatorMetadata:
         """Copy with another number of partitions for all stores."""
         stores = [{**store, "numPartitions": number} for store in self.metadata["stateStoreInfo"]]

@@ -1,8 +1,11 @@
-"""Rollbacks of a location, as drivers see them: the fence of Spark's logs (docs/protocol.md, section 5).
+"""Rollbacks and changes of a location, as drivers see them: the fence of Spark's logs (docs/protocol.md, section 5).
 
 A rollback frees names in Spark's logs, which have no owner: an earlier driver that still runs could put an entry there,
 beside those of its successor. So each rollback first increments the location's *log epoch*, by a marker. A driver notes
 the epoch at its start and writes no entry once there is a later one. `LogFence` is the driver's side, in Scala.
+
+A change of a stopped query's state or offsets adds entries under the same fence, so that no query starts between two of
+them.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import re
 import uuid
 from dataclasses import dataclass
 
+from spark_ckpt.errors import CheckpointError
 from spark_ckpt.spark_files.errors import LogFencedError
 from spark_ckpt.storage import Storage, create_or_find
 
@@ -19,6 +23,12 @@ ROLLBACKS = "ckpt/rollbacks"
 """Directory with the markers of rollbacks."""
 
 FORMAT = 1
+
+NOT_FINISHED = "a rollback, the undo of an import, or a change of state or offsets has not finished"
+"""Why no query starts in a location with an unfinished marker."""
+
+ROLLBACK = "rollback"
+"""Operation of a rollback, and of an undo."""
 
 _FILE = re.compile(r"([0-9]{20})\.(json|done)")
 
@@ -65,12 +75,43 @@ def marker(epoch: int) -> str:
     return f"{ROLLBACKS}/{epoch:020}.json"
 
 
-def begin(storage: Storage, batch_id: int) -> Rollbacks:
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """Content of a marker.
+
+    Args:
+        batch_id: batch to go back to, or the last batch before a change.
+        operation: `ROLLBACK`, or the command that changes the location.
+    """
+
+    batch_id: int
+    operation: str
+
+
+def read_marker(storage: Storage, epoch: int) -> Marker:
+    """Content of a marker.
+
+    Raises:
+        CheckpointError: it is damaged, or of a later release.
+        StorageError: it cannot be read.
+    """
+    name = marker(epoch)
+    try:
+        fields = json.loads(storage.read(name))
+        if fields["format"] != FORMAT:
+            raise ValueError(f"format {fields['format']}; {FORMAT} is supported")
+        return Marker(int(fields["batch_id"]), str(fields.get("operation", ROLLBACK)))
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        raise CheckpointError(f"{storage.describe(name)} is not the marker of a rollback: {e}") from e
+
+
+def begin(storage: Storage, batch_id: int, operation: str = ROLLBACK) -> Rollbacks:
     """Increments the log epoch: earlier drivers stop at their next entry, and no query starts before `finish`.
 
     Args:
         storage: storage of the checkpoint location.
-        batch_id: batch to go back to.
+        batch_id: batch to go back to, or the last batch before a change.
+        operation: `ROLLBACK`, or the command that changes the location.
 
     Returns:
         The rollbacks that this one finishes: itself, and interrupted ones.
@@ -80,6 +121,8 @@ def begin(storage: Storage, batch_id: int) -> Rollbacks:
     """
     there = Rollbacks.of(storage)
     content = {"format": FORMAT, "batch_id": batch_id, "attempt": str(uuid.uuid4())}
+    if operation != ROLLBACK:
+        content["operation"] = operation
     data, epoch = json.dumps(content).encode() + b"\n", there.epoch + 1
     while not create_or_find(storage, marker(epoch), data):
         epoch += 1

@@ -109,9 +109,14 @@ def choose_view(
             raise StateNotFoundError(catalog.location, reason, [*names, *timers])
         variable = chosen.families[0].name
     family = chosen.family(catalog.location, variable)
-    kind = chosen.variables.get(variable, VariableKind.VALUE)
-    is_list = kind is VariableKind.LIST or (chosen.state.name == JOIN and variable.endswith(_LISTS_OF_JOINS))
-    return View(chosen, family, _COLUMNS[kind], is_list)
+    return view_of(chosen, family)
+
+
+def view_of(store: Store, family: FamilySchema) -> View:
+    """The view of a column family, an internal index included."""
+    kind = store.variables.get(family.name, VariableKind.VALUE)
+    is_list = kind is VariableKind.LIST or (store.state.name == JOIN and family.name.endswith(_LISTS_OF_JOINS))
+    return View(store, family, _COLUMNS[kind], is_list)
 
 
 def _side(catalog: StateCatalog, operator: int | str | None, side: Side) -> View:

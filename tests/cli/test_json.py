@@ -37,17 +37,20 @@ from spark_ckpt.checkpoint.statistics import (
     SubtaskStats,
 )
 from spark_ckpt.cli.commands.doctor import DoctorResult
+from spark_ckpt.cli.commands.edit import EditResult
+from spark_ckpt.cli.commands.erase import EraseResult
 from spark_ckpt.cli.commands.export import ExportResult
 from spark_ckpt.cli.commands.gc import GcResult
 from spark_ckpt.cli.commands.history import History, HistoryEntry
 from spark_ckpt.cli.commands.import_ import ImportResult, UndoResult
 from spark_ckpt.cli.commands.import_flink import FlinkImportResult
 from spark_ckpt.cli.commands.list import CheckpointList
+from spark_ckpt.cli.commands.offsets import MovedOffsetsResult, OffsetsResult
 from spark_ckpt.cli.commands.rescale import RescaleResult
 from spark_ckpt.cli.commands.restore import RestoreResult
 from spark_ckpt.cli.commands.rollback import RollbackResult
 from spark_ckpt.cli.commands.savepoint import CopyResult
-from spark_ckpt.cli.commands.verify import FlinkVerifyResult, VerifyResult
+from spark_ckpt.cli.commands.verify import AbsenceResult, FlinkVerifyResult, VerifyResult
 from spark_ckpt.cli.end_offsets import EndOffsets, KafkaClientNotFoundError, KafkaUnavailableError
 from spark_ckpt.cli.output import FORMAT, JsonOutput, Result
 from spark_ckpt.cli.results.inspection import Inspection
@@ -55,6 +58,8 @@ from spark_ckpt.cli.results.savepoint_export import SavepointExportResult
 from spark_ckpt.cli.results.streams import UnreadStreamsError
 from spark_ckpt.completed import CheckpointRecord, MetadataReference
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError, UnknownOutcomeError
+from spark_ckpt.edit import Absence, EditRefusedError, EditRowError, Erasure, StateEdit, Trace
+from spark_ckpt.edit.erasing import ErasedFamily
 from spark_ckpt.flink.export.errors import FlinkRowError, UnsupportedForFlinkError
 from spark_ckpt.flink.export.export_savepoint import ExportedSource, ExportedState, FlinkExport
 from spark_ckpt.flink.export.model import StateKind
@@ -102,6 +107,7 @@ from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.doctor import Finding, Report, Status
 from spark_ckpt.operations.errors import CollectionRefusedError, RescaleRefusedError
 from spark_ckpt.operations.gc import Collection, EarlierState
+from spark_ckpt.operations.offsets import MovedOffsets, MovedSource
 from spark_ckpt.operations.rescale import RescaledStore, Rescaling
 from spark_ckpt.operations.verify import Verification
 from spark_ckpt.recovery.damage import Damage
@@ -267,6 +273,10 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     StateFileOutsideError("/x", ("/y",)),
     UnreadStreamsError("/x", 1, 2),
     RescaleRefusedError("/x", 5, "reason"),
+    operation_errors.OffsetsRefusedError("/x", "reason"),
+    EditRefusedError("/x", "reason"),
+    EditRowError("key", 3, "reason"),
+    EditRowError("key", None, "reason"),
     migrate_errors.TransferRefusedError("/x", "reason"),
     migrate_errors.QueryMayRunError("/x", "/x/offsets/1", 5, 60),
     migrate_errors.StateTransferError("SourceStateError", "message"),
@@ -385,6 +395,11 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     known = TransferredStore(0, "dedupe", "default", 3, None, None, {"default": None})
     imported = Import("/x", "/x", "HDFS", 3, True, 1, 5, (stored,))
     planned = Import("/x", "/y", "HDFS", 3, True, 2, None, (known,))
+    moved_offsets = MovedOffsets("/x", 3, 8, 2, 5, (MovedSource("0", "17", "5"),))
+    edited = StateEdit("/x", 0, "default", "default", 1, 2, 3, 4, 2, 7, 12, 14, 1000)
+    family = ErasedFamily(0, "default", "default", 2)
+    erased = Erasure("/x", 1, (family,), 2, (3,), ("ckpt/shared/a",), 7, 12, 14, 1000)
+    absence = Absence("/x", 1, 9, 70, (Trace("ckpt/shared/a", 0, 5, "operator 0", "default", 1),))
     results: dict[str, list[Result]] = {
         "history": [History("/x", HISTORY), HistoryEntry("/x", HISTORY[1], [SUBTASK])],
         "gc": [
@@ -397,6 +412,14 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "verify": [VerifyResult(VERIFICATION)],
         "doctor": [DoctorResult(report) for report in REPORTS],
         "rescale": [RescaleResult(rescaling), RescaleResult(dry)],
+        "offsets": [OffsetsResult("/x", RECORD, [SourceState("0", b"id", (position,))], None)],
+        "moved_offsets": [
+            MovedOffsetsResult(moved_offsets),
+            MovedOffsetsResult(replace(moved_offsets, checkpoint_id=None)),
+        ],
+        "edit": [EditResult(edited), EditResult(replace(edited, checkpoint_id=None))],
+        "erase": [EraseResult(erased), EraseResult(replace(erased, checkpoint_id=None, batch_id=None))],
+        "absence": [AbsenceResult(absence)],
         "import": [ImportResult(imported), ImportResult(planned)],
         "import_undo": [UndoResult(Undo("/x", False, "HDFS", 3, True, 5))],
         "import_flink": [FlinkImportResult(of_flink), FlinkImportResult(dry_flink)],
@@ -455,7 +478,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    packages = ("cli", "flink", "location", "metadata", "migrate", "operations", "recovery", "state")
+    packages = ("cli", "edit", "flink", "location", "metadata", "migrate", "operations", "recovery", "state")
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # `inspect` checks that its file exists before it calls `metadata.load`.

@@ -99,7 +99,7 @@ def test_does_what_the_page_says_to_type(line: str, orders: Path, tmp_path: Path
     assert result.stdout
 
 
-_FURTHER = {"rollback": ["--force"], "rescale": ["--force"]}
+_FURTHER = {"rollback": ["--force"], "rescale": ["--force"], "erase": ["--force"]}
 """Options needed because the owner of a synthetic location ran on another host, so its liveness is unknown."""
 
 

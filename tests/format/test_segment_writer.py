@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_ckpt.format import segment_writer
-from spark_ckpt.format.segment_writer import BaseSection, KeyGroupTooLargeError, encode_base, list_value
+from spark_ckpt.format.segment_writer import KeyGroupTooLargeError, NewSection, encode_base, list_value
 from spark_ckpt.format.segments import Section, SegmentKind, decode_block
 from tests.support.segments import encode_segment
 
@@ -28,9 +28,9 @@ def sections(draw: st.DrawFn) -> Section:
 groups = st.dictionaries(st.integers(0, 32767), st.lists(sections(), min_size=1, max_size=3), max_size=4)
 
 
-def written(section: Section) -> BaseSection:
+def written(section: Section) -> NewSection:
     values = [list_value(value) if isinstance(value, tuple) else value or b"" for _, value in section.entries]
-    return BaseSection(section.column_family, [key for key, _ in section.entries], values, section.lists)
+    return NewSection(section.column_family, [key for key, _ in section.entries], values, section.lists)
 
 
 @given(groups, st.integers(0, 2**63 - 1))
@@ -48,7 +48,7 @@ def test_blocks_are_read_as_they_were_written(groups: dict[int, list[Section]], 
 
 def test_several_keys_of_no_bytes_have_lengths() -> None:
     """Else a damaged count of entries would allocate memory for rows that take no bytes."""
-    section = BaseSection("", [b""], [b"value"])
+    section = NewSection("", [b""], [b"value"])
     (block,) = [decode_block(encode_base(1, [(0, [section])]).data, 0, "file")]
     assert block.sections[0].entries == ((b"", b"value"),)
 
@@ -56,6 +56,6 @@ def test_several_keys_of_no_bytes_have_lengths() -> None:
 def test_a_key_group_that_fits_into_no_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_writer, "MAX_BODY_BYTES", 30)
     with pytest.raises(KeyGroupTooLargeError, match="larger maxParallelism") as refused:
-        encode_base(1, [(7, [BaseSection("", [b"key"], [bytes(30)])])])
+        encode_base(1, [(7, [NewSection("", [b"key"], [bytes(30)])])])
     assert refused.value.key_group == 7
     assert refused.value.size > 30

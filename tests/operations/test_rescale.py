@@ -27,8 +27,8 @@ from spark_ckpt.location.errors import LocationInUseError
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.metadata import loads
 from spark_ckpt.operations.errors import RescaleRefusedError
+from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.operations.rescale import rescale
-from spark_ckpt.operations.rescale_plan import state_ids
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import BatchLog

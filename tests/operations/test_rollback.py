@@ -24,7 +24,7 @@ from spark_ckpt.operations.verify import verify
 from spark_ckpt.recovery.fence import GRACE_SECONDS
 from spark_ckpt.recovery.rollback import Rollback
 from spark_ckpt.spark_files.errors import LogFencedError
-from spark_ckpt.spark_files.rollbacks import Rollbacks, marker
+from spark_ckpt.spark_files.rollbacks import NOT_FINISHED, Rollbacks, marker
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.storage.faulty import FaultyStorage
 from tests.support.clocks import NoClock
@@ -382,7 +382,7 @@ class TestFence:
         assert Rollbacks.of(query.storage) == Rollbacks(1, (1,))
         damages = verify(query.storage).damages
         assert [(damage.path, damage.reason.partition(":")[0]) for damage in damages] == [
-            (query.storage.describe(marker(1)), "a rollback, or the undo of an import, has not finished")
+            (query.storage.describe(marker(1)), NOT_FINISHED)
         ]
         back(query, 5)
         assert Rollbacks.of(query.storage) == Rollbacks(2, ())

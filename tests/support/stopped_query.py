@@ -17,7 +17,7 @@ from spark_ckpt.completed import CheckpointRecord, Owner
 from spark_ckpt.format.key_groups import factors, key_group_of
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.format.segments import Section, SegmentKind
-from spark_ckpt.operations.rescale_plan import state_ids
+from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import LocalStorage

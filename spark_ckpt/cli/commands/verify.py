@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import click
 
 from spark_ckpt.cli.formatting import plain
-from spark_ckpt.cli.options import DAMAGED, Session, flink_files_options, json_option, pass_session, path_argument
+from spark_ckpt.cli.options import (
+    DAMAGED,
+    Session,
+    flink_files_options,
+    json_option,
+    operator_option,
+    pass_session,
+    path_argument,
+)
 from spark_ckpt.cli.output import Result
 from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.terminal import progress_bar
+from spark_ckpt.edit import Absence, verify_absent
+from spark_ckpt.edit.row_input import read_rows
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.flink.tables.verify import FlinkDamage, FlinkVerification, verify_flink
 from spark_ckpt.location.find import CheckpointLocation
@@ -111,8 +122,40 @@ def _damage_lines(damages: Sequence[Damage | FlinkDamage]) -> Iterator[str]:
         yield f"  and {len(damages) - _MAX_LINES:,} more (see --json)"
 
 
+@dataclass(frozen=True, slots=True)
+class AbsenceResult(Result):
+    """Grouping keys that were searched in every block.
+
+    Args:
+        absence: the blocks that have one of them.
+    """
+
+    absence: Absence
+
+    def to_json(self) -> JsonObject:
+        """The numbers of files and blocks, and the blocks with one of the keys."""
+        return described("absence", self.absence)
+
+    def render(self) -> Iterator[str]:
+        """A line for each block with one of the keys, and what was not searched."""
+        absence = self.absence
+        read = f"{count(absence.blocks, 'block')} in {count(absence.files, 'file')}"
+        if absence.traces:
+            yield f"{plain(absence.location)}: found in {count(len(absence.traces), 'block')}; {read} read"
+        else:
+            yield f"{plain(absence.location)}: absent from {read}"
+        for trace in absence.traces[:_MAX_LINES]:
+            where = f"{plain(trace.name)} at byte {trace.offset:,}, key group {trace.key_group}"
+            yield f"  {where}: {count(trace.keys, 'key')} of {plain(trace.store)}/{plain(trace.variable)}"
+        if len(absence.traces) > _MAX_LINES:
+            yield f"  and {len(absence.traces) - _MAX_LINES:,} more (see --json)"
+        yield "not searched: other savepoints, values, state of an earlier provider, sources and sinks"
+
+
 @click.command("verify")
 @path_argument("location")
+@click.option("--absent", metavar="KEYS", help="Search all files for these grouping keys instead: a file, or JSON.")
+@operator_option
 @click.option("--id", "checkpoint_id", type=click.IntRange(min=0), help="Read only this checkpoint.")
 @click.option("--all", "everything", is_flag=True, help="Read all retained checkpoints.")
 @flink_files_options
@@ -123,6 +166,8 @@ def verify_checkpoints(
     location: str,
     checkpoint_id: int | None,
     everything: bool,
+    absent: str | None,
+    operator: int | str | None,
     moved: list[tuple[str, str]],
     allow_outside: bool,
 ) -> None:
@@ -137,14 +182,27 @@ def verify_checkpoints(
     of Spark's own files. Of Flink, it decodes every entry of every stream, and verifies the key group of each key and
     the checksum of each block of RocksDB.
 
+    With --absent, it proves instead that grouping keys are gone: it decodes every block of every file below LOCATION,
+    needed or not, and reports those with one of KEYS (see `spark-ckpt erase`).
+
     \b
-    Exit status: 0 no damage, 1 verification failed, 3 damage found.
+    Exit status: 0 no damage or no such key, 1 verification failed, 3 damage or a key found.
 
     \b
     Examples:
       spark-ckpt verify /data/query
       spark-ckpt verify s3://bucket/query --all --json
+      spark-ckpt verify /data/query --absent '{"user": "alice"}'
     """
+    if absent is not None:
+        if everything or checkpoint_id is not None:
+            raise click.UsageError("--absent searches all checkpoints: omit --all and --id")
+        with progress_bar("reading") as progress:
+            absence = verify_absent(location, partial(read_rows, absent), operator=operator, progress=progress)
+        session.output.show(AbsenceResult(absence))
+        click.get_current_context().exit(DAMAGED if absence.traces else 0)
+    if operator is not None:
+        raise click.UsageError("--operator needs --absent")
     if everything and checkpoint_id is not None:
         raise click.UsageError("--all and --id are mutually exclusive")
     with progress_bar("reading") as progress:

@@ -16,8 +16,8 @@ from spark_ckpt.checkpoint.publish import merge_into_file
 from spark_ckpt.flink.importing.errors import FlinkImportRowError
 from spark_ckpt.flink.importing.spill import RowSpill
 from spark_ckpt.flink.importing.targets import Target, TargetKind
-from spark_ckpt.format.segment_ref import Blocks, SegmentRef
-from spark_ckpt.format.segment_writer import BaseSection, BaseSegment, encode_base, list_value
+from spark_ckpt.format.segment_ref import SegmentRef
+from spark_ckpt.format.segment_writer import NewSection, encode_base, list_value
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.unsafe_row import decode_rows
@@ -95,7 +95,7 @@ def write_bases(
         segment = encode_base(version, _groups(table, list(families.values())))
         entries: tuple[SegmentRef, ...] = ()
         if segment.rows:
-            entries = (_entry(segment, version),)
+            entries = (segment.ref(0, version),)
             waiting.append(entries[0])
         chains.append(Chain(str(uuid.uuid4()), segment.rows, entries))
         if sum(entry.size for entry in waiting) >= FILE_BYTES:
@@ -115,16 +115,12 @@ def _write(storage: Storage, segments: Sequence[SegmentRef], written: Callable[[
     storage.write_atomic(name, file.data)
 
 
-def _entry(segment: BaseSegment, version: int) -> SegmentRef:
-    return SegmentRef(0, version, Blocks(segment.key_groups, segment.offsets, segment.data), len(segment.data))
-
-
-def _groups(table: pa.Table, families: Sequence[WrittenFamily]) -> Iterator[tuple[int, list[BaseSection]]]:
+def _groups(table: pa.Table, families: Sequence[WrittenFamily]) -> Iterator[tuple[int, list[NewSection]]]:
     """Key groups of a partition with their sections."""
     key_groups, numbers = (table.column(name).to_numpy() for name in ("key_group", "family"))
     keys, values = (table.column(name) for name in ("key", "value"))
     starts = np.flatnonzero(np.diff(np.stack((key_groups, numbers)), prepend=-1).any(axis=0))
-    sections: list[BaseSection] = []
+    sections: list[NewSection] = []
     current = -1
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(table)][: starts.size], strict=True):
         if key_groups[start] != current:
@@ -138,19 +134,19 @@ def _groups(table: pa.Table, families: Sequence[WrittenFamily]) -> Iterator[tupl
         yield current, sections
 
 
-def _sections(family: WrittenFamily, keys: list[bytes], values: list[bytes]) -> Iterator[BaseSection]:
+def _sections(family: WrittenFamily, keys: list[bytes], values: list[bytes]) -> Iterator[NewSection]:
     name = family.schema.name
     if not family.is_list:
         if len(set(keys)) != len(keys):
             raise _repeated(family, keys)
-        yield BaseSection("" if name == DEFAULT_FAMILY else name, keys, values)
+        yield NewSection("" if name == DEFAULT_FAMILY else name, keys, values)
         return
     lists: dict[bytes, list[bytes]] = {}
     for key, value in zip(keys, values, strict=True):
         lists.setdefault(key, []).append(value)
-    yield BaseSection(name, list(lists), [list_value(rows) for rows in lists.values()], lists=True)
+    yield NewSection(name, list(lists), [list_value(rows) for rows in lists.values()], lists=True)
     if family.counter is not None:
-        yield BaseSection(family.counter.name, list(lists), _lengths(family.counter.value, lists.values()))
+        yield NewSection(family.counter.name, list(lists), _lengths(family.counter.value, lists.values()))
 
 
 def _lengths(kind: Struct, lists: Iterable[list[bytes]]) -> list[bytes]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from spark_ckpt.spark_files.operator_metadata import OperatorMetadata, VariableKind, read_operator_metadata
+from spark_ckpt.spark_files.operator_metadata import VariableKind, read_operator_metadata
 from spark_ckpt.spark_files.operators import DEFAULT_STORE, REAL_TIME_AGGREGATION, TRANSFORM_WITH_STATE
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.spark_files.types import Struct
@@ -98,7 +97,7 @@ def _targets(catalog: StateCatalog, store: Store) -> Iterator[Target]:
     if store.state.name not in TRANSFORM_WITH_STATE:
         return
     metadata = read_operator_metadata(catalog.storage, store.state.operator_id, catalog.batch.batch_id)
-    with_ttl = _with_ttl(metadata)
+    with_ttl = frozenset() if metadata is None else metadata.variables_with_ttl
     for name, kind in store.variables.items():
         family = families.get(name)
         if family is None or name.endswith(_BY_TIME):
@@ -126,13 +125,3 @@ def _problem(store: Store) -> str | None:
     if store.values_are_avro:
         return "its values are in Avro (spark.sql.streaming.stateStore.encodingFormat); start the query with unsaferow"
     return None
-
-
-def _with_ttl(metadata: OperatorMetadata | None) -> frozenset[str]:
-    """State variables with a time to live (`TransformWithStateVariableInfo`)."""
-    if metadata is None:
-        return frozenset()
-    properties: Mapping[str, object] = json.loads(metadata.metadata["operatorPropertiesJson"])
-    variables = properties.get("stateVariables", ())
-    assert isinstance(variables, (list, tuple))
-    return frozenset(str(variable["stateName"]) for variable in variables if variable.get("ttlEnabled") is True)

@@ -19,7 +19,7 @@ from spark_ckpt.flink.importing.rows import RowEncoder
 from spark_ckpt.flink.importing.spill import RowSpill
 from spark_ckpt.flink.importing.targets import TargetKind
 from spark_ckpt.flink.tables.read import FlinkScan
-from spark_ckpt.operations.rescale_plan import state_ids
+from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import SparkLog

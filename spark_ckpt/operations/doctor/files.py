@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
-from spark_ckpt.errors import StorageError
+from spark_ckpt.errors import CheckpointError, StorageError
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.location.import_marker import read_marker
 from spark_ckpt.location.orphans import list_all
@@ -13,8 +12,8 @@ from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line
 from spark_ckpt.operations.gc import collect_garbage
-from spark_ckpt.spark_files.rollbacks import Rollbacks
-from spark_ckpt.spark_files.rollbacks import marker as marker_name
+from spark_ckpt.spark_files.rollbacks import NOT_FINISHED, ROLLBACK, Rollbacks
+from spark_ckpt.spark_files.rollbacks import read_marker as read_rollback
 
 FILES = "files"
 UNFINISHED = "unfinished operations"
@@ -60,13 +59,17 @@ def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
     marker = read_marker(evidence.storage)
     partitions = _begun_rescale(evidence)
     if rollbacks.unfinished:
+        target, operation = _rollback_target(evidence, rollbacks.unfinished[-1])
+        changes = operation != ROLLBACK
         yield Finding(
             UNFINISHED,
             Status.PROBLEM,
-            "a rollback, or the undo of an import, has not finished: no query starts",
-            Step.REPEAT_ROLLBACK.say(),
-            command_line("rollback", evidence.location, "--id", _rollback_target(evidence, rollbacks.unfinished[-1])),
-            {"operation": "rollback", "log_epochs": list(rollbacks.unfinished)},
+            f"'spark-ckpt {operation}' has not finished: no query starts"
+            if changes
+            else f"{NOT_FINISHED}: no query starts",
+            Step.REPEAT_CHANGE.say(operation=operation) if changes else Step.REPEAT_ROLLBACK.say(),
+            command_line("rollback", evidence.location, "--id", target),
+            {"operation": operation, "log_epochs": list(rollbacks.unfinished)},
         )
     if marker is not None and marker.checkpoint_id is None:
         yield Finding(
@@ -90,13 +93,15 @@ def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(UNFINISHED, Status.OK, f"none{undo}", data={"log_epoch": rollbacks.epoch})
 
 
-def _rollback_target(evidence: Evidence, epoch: int) -> int | str:
-    """Checkpoint that a rollback goes back to; a placeholder if its marker or the log does not tell."""
+def _rollback_target(evidence: Evidence, epoch: int) -> tuple[int | str, str]:
+    """Checkpoint that a rollback goes back to, or that was there before a change, and the operation. A placeholder if
+    its marker or the log does not tell."""
     try:
-        batch_id = json.loads(evidence.storage.read(marker_name(epoch)))["batch_id"]
-    except (StorageError, ValueError, KeyError, TypeError):
-        return "ID"
-    return next((record.id for record in reversed(evidence.checkpoints) if record.batch_id == batch_id), "ID")
+        begun = read_rollback(evidence.storage, epoch)
+    except (StorageError, CheckpointError):
+        return "ID", ROLLBACK
+    checkpoints = reversed(evidence.checkpoints)
+    return next((record.id for record in checkpoints if record.batch_id == begun.batch_id), "ID"), begun.operation
 
 
 def _begun_rescale(evidence: Evidence) -> int | None:

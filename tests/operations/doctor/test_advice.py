@@ -227,6 +227,16 @@ def repeat_rollback(tmp_path: Path) -> None:
     goes_on(storage)
 
 
+def repeat_change(tmp_path: Path) -> None:
+    make_query(tmp_path)
+    storage = LocalStorage(tmp_path)
+    rollbacks.begin(storage, 3, "offsets")
+    finding = given(examined(storage), Step.REPEAT_CHANGE)
+    assert finding.advice == "Run 'offsets' again, or take it back with"
+    follow(finding)
+    goes_on(storage)
+
+
 def repeat_import(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path / "q")
     make_query(tmp_path / "q")
@@ -328,6 +338,7 @@ ACTIONS: dict[Step, Callable[[Path], None] | None] = {
     Step.SEE_FAILURES: see_failures,
     Step.COLLECT: collect,
     Step.REPEAT_ROLLBACK: repeat_rollback,
+    Step.REPEAT_CHANGE: repeat_change,
     Step.REPEAT_IMPORT: repeat_import,
     Step.REPEAT_RESCALE: repeat_rescale,
     Step.OTHER_PROVIDER: other_provider,

@@ -9,9 +9,9 @@ import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 /**
- * Fence of Spark's logs against a run of a query that was rolled back meanwhile (docs/protocol.md, section 5).
+ * Fence of Spark's logs against a run of a query that was rolled back or changed meanwhile (docs/protocol.md, section 5).
  *
- * A rollback increments the log epoch of its location by a marker (`spark_ckpt.spark_files.rollbacks`). The fence knows
+ * A rollback or change increments the log epoch of its location by a marker (`spark_ckpt.spark_files.rollbacks`). The fence knows
  * the epoch at the start of the run, and refuses further entries once there is a later marker.
  *
  * It belongs to the run. A driver may start the same query again while it runs: Spark looks at the location first, and
@@ -94,6 +94,7 @@ private[ckpt] object LogFence {
       "lost: start the query again, and run only one driver per checkpoint location")
 
   private def notFinished(location: Path) = new CheckpointFailure("RollbackUnfinishedError",
-    s"a rollback of $location, or the undo of its import, has not finished. Wait for it; if it has failed, run " +
-      "'spark-ckpt rollback' or 'spark-ckpt import --undo' again")
+    s"a rollback of $location, the undo of its import, or a change of its state or offsets has not finished. Wait " +
+      "for it; if it has failed, run the same command again, or 'spark-ckpt rollback' to the checkpoint that " +
+      s"'spark-ckpt doctor $location' names")
 }

@@ -1,0 +1,261 @@
+"""Erasure of grouping keys from the state, and from every file of the location."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.completed import CheckpointRecord
+from spark_ckpt.edit.absence import traces_in
+from spark_ckpt.edit.chains import ChangedChains, Changes, groups_of, merged_in
+from spark_ckpt.edit.errors import EditRefusedError
+from spark_ckpt.edit.grouping_keys import GroupingKeys, grouping_keys
+from spark_ckpt.edit.purging import purge
+from spark_ckpt.edit.row_input import RowSource
+from spark_ckpt.format.key_groups import key_group_of
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.operations.change import Change, begin_change
+from spark_ckpt.progress import Progress
+from spark_ckpt.spark_files.operators import HASHED
+from spark_ckpt.state.catalog import StateCatalog, Store, open_state
+from spark_ckpt.state.grouping import grouping_key
+from spark_ckpt.state.partition_hash import PartitionKey
+from spark_ckpt.state.unsafe_row import binary_array, decode_rows, struct_array
+from spark_ckpt.state.unsafe_row_encoder import encode_rows
+from spark_ckpt.state.views import View, view_of
+
+OPERATION = "erase"
+"""Name of the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedFamily:
+    """Erased rows of a column family.
+
+    Args:
+        operator_id: Spark's number of the operator.
+        store: name of the store.
+        variable: name of the column family.
+        rows: number of its keys that were removed.
+    """
+
+    operator_id: int
+    store: str
+    variable: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """Result of an erasure, or of its dry run.
+
+    Args:
+        location: the checkpoint location.
+        keys: number of given grouping keys.
+        families: column families of the operators, with their removed rows.
+        rewritten: number of subtasks that got a new base, so that no file has the keys; 0 unless purged.
+        dropped: ids of the checkpoints that were dropped, because they had the keys.
+        deleted: names of the files that were deleted, relative to the location.
+        batch_id: batch of the erasure in Spark's logs; None if no state was changed.
+        from_checkpoint: the checkpoint that it started from.
+        checkpoint_id: the new checkpoint; None after a dry run, or if no state was changed.
+        new_bytes: bytes written for the new checkpoint.
+    """
+
+    location: str
+    keys: int
+    families: tuple[ErasedFamily, ...]
+    rewritten: int
+    dropped: tuple[int, ...]
+    deleted: tuple[str, ...]
+    batch_id: int | None
+    from_checkpoint: int
+    checkpoint_id: int | None
+    new_bytes: int
+
+
+def erase_state(
+    location: str | os.PathLike[str],
+    keys: RowSource,
+    *,
+    operator: int | str | None = None,
+    purge_files: bool = False,
+    settings: Mapping[str, str] | None = None,
+    force: bool = False,
+    dry_run: bool = False,
+    clock: Clock | None = None,
+    progress: Progress = lambda done, of: None,
+) -> Erasure:
+    """Remove all state of some grouping keys from a stopped query: every store, column family, list and timer of the
+    operator.
+
+    Rows of a whole grouping key are in one key group, so only that is read. If some columns of the grouping key are
+    not given, such as the window of an aggregation, all state of the operator is read.
+
+    Without `purge_files`, earlier checkpoints still have the keys, and so do files until the next base snapshots. With
+    it, subtasks get new bases without the keys, earlier checkpoints and what rollbacks have moved away are deleted, and
+    no file of the location has the keys any more. Savepoints and the query's sources and sinks are not touched.
+
+    Args:
+        location: checkpoint location of the query, as a path or URL.
+        keys: a column for each given column of the grouping key, or a column `key` as `read_state` returns it. Columns
+            of a join have the names `field0`, `field1`, and so on.
+        operator: Spark's operator number; required if several are stateful.
+        purge_files: True to leave no trace in any file.
+        settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; required if its
+            completed checkpoints are in ZooKeeper.
+        force: True to proceed although a driver is running, or may be running elsewhere.
+        dry_run: True to count the rows and write nothing.
+        clock: source of time.
+        progress: called with the number of subtasks done and the total.
+
+    Raises:
+        EditRefusedError: the operator has no grouping key, or a batch is not committed.
+        EditRowError: a column is no part of the grouping key, or a value does not fit.
+        StateNotFoundError, UnsupportedStateError, StateSchemaError: as `read_state` raises.
+        LocationInUseError: see `force`.
+        SparkCkptError: as `begin_change` and `Change.write` raise.
+    """
+    path, clock = os.fspath(location), clock or SystemClock()
+    storage = CheckpointLocation.open(path).of_query()
+
+    def refuse(reason: str) -> EditRefusedError:
+        return EditRefusedError(storage.location, reason)
+
+    with begin_change(
+        storage, OPERATION, refuse, settings=settings, force=force, dry_run=dry_run, clock=clock
+    ) as change:
+        catalog = open_state(path, change.record.id)
+        stores = catalog.of_operator(operator)
+        _check(catalog, stores)
+        selected = grouping_keys(keys, stores)
+        chains = ChangedChains(catalog, change.version_after())
+        families = tuple(_removed(catalog, stores, selected, chains, progress))
+        if not purge_files or dry_run:
+            record = None if dry_run or not len(chains) else change.write(chains.table())
+            return _result(path, selected, families, change, record)
+        return _purged(path, catalog, stores, selected, chains, families, change)
+
+
+def _check(catalog: StateCatalog, stores: list[Store]) -> None:
+    for store in stores:
+        if store.state.name not in HASHED:
+            raise EditRefusedError(catalog.location, f"{store.state.key} ({store.state.name}) has no grouping key")
+        if store.values_are_avro:
+            continue  # keys are rows of Spark in any case
+
+
+def _result(
+    path: str,
+    selected: GroupingKeys,
+    families: tuple[ErasedFamily, ...],
+    change: Change,
+    record: CheckpointRecord | None,
+    rewritten: int = 0,
+    dropped: tuple[int, ...] = (),
+    deleted: tuple[str, ...] = (),
+) -> Erasure:
+    return Erasure(
+        path,
+        len(selected),
+        families,
+        rewritten,
+        dropped,
+        deleted,
+        None if record is None else record.batch_id,
+        change.record.id,
+        None if record is None else record.id,
+        0 if record is None else record.new_bytes,
+    )
+
+
+def _purged(
+    path: str,
+    catalog: StateCatalog,
+    stores: list[Store],
+    selected: GroupingKeys,
+    chains: ChangedChains,
+    families: tuple[ErasedFamily, ...],
+    change: Change,
+) -> Erasure:
+    """Erase, with new bases for all subtasks that need a file with a trace, and delete everything else."""
+    traces = traces_in(catalog, stores, selected)
+    traced = {trace.path for trace in traces if trace.path is not None}
+    rewritten = 0
+    for store in catalog.stores:
+        for partition, chain in enumerate(store.chains):
+            # Files are shared: one with a trace may be needed by subtasks without any.
+            inline = any(entry.path is None for entry in chain.entries)
+            if chains.has(store, partition) or inline or any(entry.path in traced for entry in chain.entries):
+                chains.replace_by_base(store, partition)
+                rewritten += 1
+    record = change.write(chains.table()) if len(chains) else change.record
+    done = purge(change, record, [trace.name for trace in traces])
+    return _result(path, selected, families, change, record, rewritten, done.dropped, done.deleted)
+
+
+def _removed(
+    catalog: StateCatalog, stores: list[Store], selected: GroupingKeys, chains: ChangedChains, progress: Progress
+) -> list[ErasedFamily]:
+    """Add a delta with the removals to each subtask that has some of the keys."""
+    families: list[ErasedFamily] = []
+    of = sum(store.state.parallelism for store in stores)
+    done = 0
+    for store in stores:
+        views = [view_of(store, family) for family in store.families]
+        lists = frozenset(view.segment_family for view in views if view.lists)
+        counts = dict.fromkeys((view.family.name for view in views), 0)
+        places = _places(catalog, store, selected)
+        for partition in range(store.state.parallelism):
+            progress(done := done + 1, of)
+            if partition not in places:
+                continue
+            changes: Changes = {}
+            for view in views:
+                for group, keys in _keys_of(catalog, view, partition, places[partition], selected).items():
+                    changes.setdefault(group, {})[view.segment_family] = dict.fromkeys(keys)
+                    counts[view.family.name] += len(keys)
+            if changes:
+                removed = sum(len(keys) for of_group in changes.values() for keys in of_group.values())
+                chains.add_delta(store, partition, changes, -removed, lists)
+        key = store.state.key
+        families += [ErasedFamily(key.operator_id, key.store, name, rows) for name, rows in counts.items()]
+    return families
+
+
+def _places(catalog: StateCatalog, store: Store, selected: GroupingKeys) -> Mapping[int, set[int] | None]:
+    """Key groups to read by partition; None for all."""
+    parallelism = store.state.parallelism
+    if selected.hashes is None:
+        return dict.fromkeys(range(parallelism))
+    hashes = selected.hashes.astype(np.int64)
+    groups = groups_of(hashes % parallelism, key_group_of(hashes, catalog.batch.key_group_factors))
+    return {partition: set(of) for partition, of in groups.items()}
+
+
+def _keys_of(
+    catalog: StateCatalog, view: View, partition: int, key_groups: set[int] | None, selected: GroupingKeys
+) -> dict[int, list[bytes]]:
+    """Keys of a view in a subtask that belong to the grouping keys, by key group."""
+    grouping = grouping_key(view.store, view.family)
+    assert grouping is not None
+    found: dict[int, list[bytes]] = {}
+    for merged in merged_in(catalog, view, partition, key_groups):
+        decoded = decode_rows(view.family.key, merged.keys)
+        mask = selected.matching(grouping, decoded)
+        if not mask.any():
+            continue
+        which = pa.array(np.flatnonzero(mask))
+        columns = [column.take(which) for column in grouping.of(decoded).flatten()]
+        owners = encode_rows(selected.kind, struct_array(columns, list(selected.kind.arrow), len(which)))
+        hashes = PartitionKey(selected.kind, len(selected.kind.types)).hashes(owners)
+        groups = key_group_of(hashes, catalog.batch.key_group_factors)
+        keys = binary_array(merged.keys).take(which).to_pylist()
+        for group, key in zip(groups.tolist(), keys, strict=True):
+            found.setdefault(group, []).append(key)
+    return found

@@ -1,0 +1,64 @@
+"""Deletion of everything in a location but its newest checkpoint and that checkpoint's files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.checkpoint.load import read_checkpoint
+from spark_ckpt.completed import LOG, CheckpointRecord
+from spark_ckpt.location.orphans import list_state, select_orphans
+from spark_ckpt.operations.change import Change
+from spark_ckpt.recovery.fence import fenced_logs
+from spark_ckpt.recovery.rollback import ROLLBACK_DIR
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """What a purge has deleted.
+
+    Args:
+        dropped: ids of the dropped checkpoints, ascending.
+        deleted: names of the deleted files, relative to the location.
+    """
+
+    dropped: tuple[int, ...]
+    deleted: tuple[str, ...]
+
+
+def purge(change: Change, record: CheckpointRecord, traced: Iterable[str]) -> Purge:
+    """Drop all checkpoints but one, and delete what it does not need, with files of rollbacks that have a trace.
+
+    No query starts meanwhile, so no file is in use. If it is interrupted, the next command continues from the same
+    checkpoint.
+
+    Args:
+        change: the change. If it was written, it has claimed the location.
+        record: the checkpoint to retain, the newest one.
+        traced: names of files with a trace, relative to the location.
+
+    Raises:
+        FencedError: another driver has claimed the location.
+        StorageError: a file cannot be deleted.
+    """
+    storage, store = change.storage, change.store
+    if record == change.record:
+        store.claim()
+    dropped, deleted = [], []
+    with fenced_logs(storage, store, record.batch_id, change.clock, 0.0, change.operation) as fence:
+        for other in [other for other in store.all() if other.id != record.id]:
+            fence.check()
+            store.subsume(other)
+            dropped.append(other.id)
+        storage.sync_deletions(LOG)  # a power loss must not bring back a record without its files
+        used = {record.metadata.path, *read_checkpoint(storage, record).files()}
+        orphans = select_orphans(list_state(storage), used)
+        names = [in_location(orphan.path) for orphan in orphans if not orphan.is_directory]
+        names += [name for name in sorted(set(traced)) if name.startswith(f"{ROLLBACK_DIR}/")]
+        for name in names:
+            fence.check()
+            storage.delete(name)
+            storage.remove_empty(name.rpartition("/")[0])
+            deleted.append(name)
+    return Purge(tuple(dropped), tuple(deleted))
