@@ -205,7 +205,8 @@ def without_comment(root: Path) -> list[str]:
     for module in MODULES:
         for package, paths in packages(root, module).items():
             texts = [text_of(path) for path in paths if path.name == COMMENT]
-            if not any(re.search(rf"^// SPDX.+\n/\*\*\n?(?s:.+)\*/\npackage {re.escape(package)}\n$", t) for t in texts):
+            comment = rf"^// SPDX.+\n/\*\*\n?(?s:.+)\*/\npackage {re.escape(package)}\n$"
+            if not any(re.search(comment, text) for text in texts):
                 found.append(package)
     return found
 

@@ -9,10 +9,10 @@ import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 
 /**
- * Fence of Spark's logs against a run of a query that was rolled back or changed meanwhile (docs/protocol.md, section 5).
+ * Fence of Spark's logs against a run of a query that was rolled back or changed since (docs/protocol.md, section 5).
  *
- * A rollback or change increments the log epoch of its location by a marker (`spark_ckpt.spark_files.rollbacks`). The fence knows
- * the epoch at the start of the run, and refuses further entries once there is a later marker.
+ * A rollback or change increments the log epoch of its location by a marker (`spark_ckpt.spark_files.rollbacks`). The
+ * fence knows the epoch at the start of the run, and refuses further entries once there is a later marker.
  *
  * It belongs to the run. A driver may start the same query again while it runs: Spark looks at the location first, and
  * refuses the second run afterwards.
