@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,15 +10,20 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from spark_ckpt import read_state
+from spark_ckpt.operations.offsets import move_offsets
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.operations.restore import restore
 from spark_ckpt.operations.savepoint import take_savepoint
 from spark_ckpt.storage import LocalStorage
 from tests.spark.kafka_count import ROWS, KafkaCount
 from tests.support.checkpoints import CheckpointJudge, committed_batches, completed_checkpoints
+from tests.support.cli import run
+from tests.support.events import SCHEMA
 from tests.support.provider import ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog
+from tests.support.topics import Topic, unique_name
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +94,42 @@ def test_a_rescaled_query_reads_on(kafka_count: KafkaCount) -> None:
     kafka_count.send()
     kafka_count.drain()
     kafka_count.is_right()
+
+
+def test_records_are_read_again_and_skipped(kafka_count: KafkaCount, judge: CheckpointJudge) -> None:
+    """The broker says where the topic begins and ends. The state stays, so a record that is read again counts again."""
+
+    def move(time: str) -> int:
+        options = ("--to", time, "--kafka", kafka_count.topic.servers, "--force", "--json")
+        return int(run("offsets", kafka_count.location, *options).json["batches"])
+
+    first = kafka_count.send()
+    kafka_count.drain()
+    assert move("earliest") == 2
+    kafka_count.drain()
+    kafka_count.expected += first
+    kafka_count.send(is_expected=False)
+    assert move("latest") == 1
+    kafka_count.send()
+    kafka_count.drain()
+    totals: dict[object, tuple[int, int]] = {}
+    for _, key, value in kafka_count.expected:
+        number, total = totals.get(key, (0, 0))
+        totals[key] = (number + 1, total + int(str(value)))
+    rows = read_state(str(kafka_count.location)).to_arrow().to_pylist()
+    assert {each["key"]["key"]: tuple(each["value"].values()) for each in rows} == totals
+    judge.check(kafka_count.location, all_retained=False)
+
+
+def test_another_topic_continues_the_state(kafka_count: KafkaCount, judge: CheckpointJudge) -> None:
+    kafka_count.send()
+    kafka_count.drain()
+    other = Topic(kafka_count.topic.servers, SCHEMA, unique_name("other")).create(3)
+    position = json.dumps({other.name: {str(partition): 0 for partition in range(3)}})
+    moved = move_offsets(LocalStorage(kafka_count.location), {"0": position}, force=True)
+    assert moved.batches == 2
+    kafka_count.topic = other
+    kafka_count.send()
+    kafka_count.drain()
+    assert kafka_count.counted() == len(kafka_count.expected)
+    judge.check(kafka_count.location, all_retained=False)
