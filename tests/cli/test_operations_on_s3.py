@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 import spark_ckpt
+from tests.edit.hashed_state import counts
 from tests.state.changes import KEY, VALUE, section
 from tests.support.cli import run
 from tests.support.queries import make_query
 from tests.support.s3 import S3
 from tests.support.state_location import StateLocation
-from tests.support.stopped_query import StoppedQuery
+from tests.support.stopped_query import OFFSETS, StoppedQuery
 from tests.support.uploads import copy
 
 
@@ -74,6 +76,36 @@ def test_rescale(partitions: int, tmp_path: Path, s3: S3) -> None:
     assert run("verify", s3.url).status == 0
     back = run("rescale", s3.url, "--partitions", 4, "--json").json
     assert (back["before"], back["after"]) == (partitions, 4)
+
+
+def test_offsets(tmp_path: Path, s3: S3) -> None:
+    query = StoppedQuery(tmp_path)
+    query.log.add_offsets(5, OFFSETS)
+    query.log.add_commit(5, query.commit)
+    copy(tmp_path, s3.url)
+    moved = [run("offsets", place, "--source", '0={"logOffset":1}', "--json").json for place in (s3.url, tmp_path)]
+    assert moved[0]["changes"] == moved[1]["changes"] != []
+    assert (moved[0]["batches"], moved[0]["batch_id"]) == (2, 8)
+    assert run("verify", s3.url).status == 0
+    assert run("rollback", s3.url, "--id", moved[0]["from_checkpoint"], "--force", "--json").json["batches"] == [7, 8]
+
+
+def test_an_edit_and_an_erasure(tmp_path: Path, s3: S3) -> None:
+    counts(tmp_path)
+    copy(tmp_path, s3.url)
+    row, keys = '{"key": {"user": "u3"}, "value": {"count": -1, "name": null}}', '{"user": "u4"}'
+    for place in (s3.url, str(tmp_path)):
+        assert run("edit", place, "--set", row, "--json").json["updated"] == 1
+        erased = run("erase", place, "--keys", keys, "--purge", "--json").json
+        assert (len(erased["dropped"]), sum(family["rows"] for family in erased["families"])) == (5, 1)
+        assert run("verify", place, "--absent", keys).status == 0
+        assert run("verify", place).status == 0
+    key = pc.field("key", "user")
+    rows = [spark_ckpt.read_state(place).to_arrow().sort_by("partition_id") for place in (s3.url, str(tmp_path))]
+    found = [sorted(each.select(["key", "value"]).to_pylist(), key=str) for each in rows]
+    assert found[0] == found[1]
+    assert [each["value"]["count"] for each in found[0] if each["key"]["user"] == "u3"] == [-1]
+    assert len(rows[0].filter(key == "u4")) == 0
 
 
 def test_read(tmp_path: Path, s3: S3) -> None:
