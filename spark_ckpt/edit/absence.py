@@ -26,7 +26,6 @@ from spark_ckpt.state.views import view_of
 from spark_ckpt.storage import Storage
 
 _MAGIC = re.compile(re.escape(MAGIC.to_bytes(4, "big")))
-_IN_CKPT = f"{CKPT}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +47,6 @@ class Trace:
     store: str
     variable: str
     keys: int
-
-    @property
-    def path(self) -> str | None:
-        """The file relative to the `ckpt` directory; None outside of it."""
-        return self.name.removeprefix(_IN_CKPT) if self.name.startswith(_IN_CKPT) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,29 +94,44 @@ def verify_absent(
     catalog = open_state(path)
     stores = catalog.of_operator(operator)
     selected = grouping_keys(keys, stores)
-    search = _Search(catalog.storage, stores, selected)
+    found = search(catalog, stores, selected, progress)
+    return Absence(path, len(selected), found.files, found.blocks, tuple(found.traces))
+
+
+def search(
+    catalog: StateCatalog,
+    stores: Sequence[Store],
+    selected: GroupingKeys,
+    progress: Progress = lambda done, of: None,
+) -> Search:
+    """Search all files below a location for grouping keys.
+
+    Args:
+        catalog: state of the location.
+        stores: stores of the operator.
+        selected: the keys.
+        progress: called with the number of files done and the total.
+    """
+    result = Search(catalog.storage, stores, selected)
     names = list(_files(catalog.storage))
     for done, name in enumerate(names, 1):
-        search.read(name)
+        result.read(name)
         progress(done, len(names))
-    return Absence(path, len(selected), len(names), search.blocks, tuple(search.traces))
+    return result
 
 
-def traces_in(catalog: StateCatalog, stores: Sequence[Store], selected: GroupingKeys) -> list[Trace]:
-    """Blocks with one of the keys in all files below the location."""
-    search = _Search(catalog.storage, stores, selected)
-    for name in _files(catalog.storage):
-        search.read(name)
-    return search.traces
-
-
-class _Search:
+class Search:
     """Search for keys.
 
     Args:
         storage: storage of the location.
         stores: stores of the operator.
         selected: the keys.
+
+    Attributes:
+        files: number of files that were searched.
+        blocks: number of blocks in them.
+        traces: blocks with one of the keys.
     """
 
     def __init__(self, storage: Storage, stores: Sequence[Store], selected: GroupingKeys) -> None:
@@ -130,11 +139,12 @@ class _Search:
         self._selected = selected
         families = [(store, family) for store in stores for family in store.families]
         self._families = [(view_of(*each), grouping_key(*each)) for each in families]
-        self.blocks = 0
+        self.files = self.blocks = 0
         self.traces: list[Trace] = []
 
     def read(self, name: str) -> None:
         """Search a file. A file that is deleted meanwhile has nothing."""
+        self.files += 1
         try:
             data = self._storage.read(name)
         except FileNotFoundError:

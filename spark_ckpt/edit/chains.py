@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
-from spark_ckpt.format.key_groups import overlapping_ranges
+from spark_ckpt.format.key_groups import key_group_of, overlapping_ranges
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segment_writer import NewSection, encode_base, encode_delta, list_value
 from spark_ckpt.metadata import KeyGroupRange
@@ -87,10 +87,18 @@ class ChangedChains:
         }
 
 
-def groups_of(
-    partitions: NDArray[np.int64], key_groups: NDArray[np.int64]
+def places_of(
+    catalog: StateCatalog, store: Store, hashes: NDArray[np.int32]
 ) -> Mapping[int, Mapping[int, NDArray[np.int64]]]:
-    """Indices of rows by partition and key group, both ascending."""
+    """Indices of rows by partition and key group, both ascending.
+
+    Args:
+        catalog: state of the checkpoint.
+        store: their store.
+        hashes: Spark's hash of the grouping key of each row.
+    """
+    codes = hashes.astype(np.int64)
+    partitions, key_groups = codes % store.state.parallelism, key_group_of(codes, catalog.batch.key_group_factors)
     order = np.lexsort((key_groups, partitions))
     result: dict[int, dict[int, NDArray[np.int64]]] = defaultdict(dict)
     if order.size:

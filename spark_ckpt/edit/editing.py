@@ -10,20 +10,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord
-from spark_ckpt.edit.chains import ChangedChains, Changes, groups_of, merged_in
+from spark_ckpt.edit.chains import ChangedChains, Changes, merged_in, places_of
 from spark_ckpt.edit.errors import EditRefusedError, EditRowError
+from spark_ckpt.edit.opening import begin_edit
 from spark_ckpt.edit.row_input import RowSource, table_of
 from spark_ckpt.edit.rows import structs_of
-from spark_ckpt.format.key_groups import key_group_of
-from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.operations.change import begin_change
+from spark_ckpt.operations.change import Change
 from spark_ckpt.spark_files.operator_metadata import VariableKind, read_operator_metadata
 from spark_ckpt.spark_files.operators import GLOBAL_LIMIT, JOIN, SESSION_WINDOW
 from spark_ckpt.spark_files.types import Struct
-from spark_ckpt.state.catalog import StateCatalog, open_state
-from spark_ckpt.state.partition_hash import PartitionKey
+from spark_ckpt.state.catalog import StateCatalog
+from spark_ckpt.state.partition_hash import grouping_hashes
 from spark_ckpt.state.rows import Rows
 from spark_ckpt.state.unsafe_row import binary_array, struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
@@ -117,37 +116,30 @@ def edit_state(
         LocationInUseError: see `force`.
         SparkCkptError: as `begin_change` and `Change.write` raise.
     """
-    path, clock = os.fspath(location), clock or SystemClock()
-    storage = CheckpointLocation.open(path).of_query()
-
-    def refuse(reason: str) -> EditRefusedError:
-        return EditRefusedError(storage.location, reason)
-
-    with begin_change(
-        storage, OPERATION, refuse, settings=settings, force=force, dry_run=dry_run, clock=clock
-    ) as change:
-        catalog = open_state(path, change.record.id)
+    with begin_edit(location, OPERATION, settings=settings, force=force, dry_run=dry_run, clock=clock) as (
+        change,
+        catalog,
+    ):
         view = _editable(catalog, operator, store, variable)
         rows = _Rows.of(view, set, delete)
         chains = ChangedChains(catalog, change.version_after())
         counts = _apply(catalog, view, rows, chains)
         record = None if dry_run or not len(chains) else change.write(chains.table())
-        return _result(path, view, counts, len(chains), change.logs.committed + 1, change.record, record)
+        return _result(catalog.location, change, view, counts, len(chains), record)
 
 
 def _result(
-    path: str,
+    location: str,
+    change: Change,
     view: View,
     counts: NDArray[np.int64],
     subtasks: int,
-    batch_id: int,
-    parent: CheckpointRecord,
     record: CheckpointRecord | None,
 ) -> StateEdit:
     state = view.store.state
     inserted, updated, deleted, missing = counts.tolist()
     return StateEdit(
-        path,
+        location,
         state.operator_id,
         state.store,
         view.family.name,
@@ -156,8 +148,8 @@ def _result(
         deleted,
         missing,
         subtasks,
-        batch_id,
-        parent.id,
+        change.logs.committed + 1,
+        change.record.id,
         None if record is None else record.id,
         0 if record is None else record.new_bytes,
     )
@@ -203,10 +195,9 @@ class _Rows:
             table = None if source is None else table_of(source, view.schema)
             if table is None or not len(table):
                 continue
-            grouping, whole = _keys(view, table, is_map=is_map)
-            encoded = _bytes(encode_rows(view.family.key, whole))
+            encoded, codes = _keys(view, table, is_map=is_map)
             keys += encoded
-            hashes.append(_hashes(view, grouping))
+            hashes.append(codes)
             if source is to_delete:
                 values += [None] * len(encoded)
                 continue
@@ -220,24 +211,18 @@ class _Rows:
         return cls(keys, values, np.concatenate([np.empty(0, np.int32), *hashes]))
 
 
-def _keys(view: View, table: pa.Table, *, is_map: bool) -> tuple[tuple[Struct, pa.StructArray], pa.StructArray]:
-    """The grouping keys with their type, and the keys of the column family."""
+def _keys(view: View, table: pa.Table, *, is_map: bool) -> tuple[list[bytes], NDArray[np.int32]]:
+    """The keys of the column family, and the hashes of their grouping keys."""
     kind = view.family.key
     if not is_map:
-        keys = structs_of(table, "key", kind, is_key=True)
-        return (kind, keys), keys
+        keys = encode_rows(kind, structs_of(table, "key", kind, is_key=True))
+        return _bytes(keys), grouping_hashes(kind, keys)
     grouping, user = kind.types[0], kind.types[1]
     assert isinstance(grouping, Struct)
     assert isinstance(user, Struct)
     parts = [structs_of(table, "key", grouping, is_key=True), structs_of(table, "user_map_key", user, is_key=True)]
-    return (grouping, parts[0]), struct_array(parts, list(kind.arrow), len(table))
-
-
-def _hashes(view: View, grouping: tuple[Struct, pa.StructArray]) -> NDArray[np.int32]:
-    kind, keys = grouping
-    if not kind.types:  # an aggregation without a grouping key runs as one task
-        return np.zeros(len(keys), np.int32)
-    return PartitionKey(kind, len(kind.types)).hashes(encode_rows(kind, keys))
+    keys = encode_rows(kind, struct_array(parts, list(kind.arrow), len(table)))
+    return _bytes(keys), grouping_hashes(grouping, encode_rows(grouping, parts[0]))
 
 
 def _bytes(rows: Rows) -> list[bytes]:
@@ -247,11 +232,8 @@ def _bytes(rows: Rows) -> list[bytes]:
 
 def _apply(catalog: StateCatalog, view: View, rows: _Rows, chains: ChangedChains) -> NDArray[np.int64]:
     """Add the deltas; returns the numbers of inserted, updated, deleted and missing rows."""
-    state = view.store.state
-    hashes = rows.hashes.astype(np.int64)
-    key_groups = key_group_of(hashes, catalog.batch.key_group_factors)
     counts = np.zeros(4, np.int64)
-    for partition, groups in groups_of(hashes % state.parallelism, key_groups).items():
+    for partition, groups in places_of(catalog, view.store, rows.hashes).items():
         present: set[bytes] = set()
         for merged in merged_in(catalog, view, partition, groups.keys()):
             present.update(_bytes(merged.keys))

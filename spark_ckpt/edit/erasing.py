@@ -9,22 +9,23 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord
-from spark_ckpt.edit.absence import traces_in
-from spark_ckpt.edit.chains import ChangedChains, Changes, groups_of, merged_in
+from spark_ckpt.edit.absence import search
+from spark_ckpt.edit.chains import ChangedChains, Changes, merged_in, places_of
 from spark_ckpt.edit.errors import EditRefusedError
 from spark_ckpt.edit.grouping_keys import GroupingKeys, grouping_keys
+from spark_ckpt.edit.opening import begin_edit
 from spark_ckpt.edit.purging import purge
 from spark_ckpt.edit.row_input import RowSource
 from spark_ckpt.format.key_groups import key_group_of
-from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.operations.change import Change, begin_change
+from spark_ckpt.operations.change import Change
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.operators import HASHED
-from spark_ckpt.state.catalog import StateCatalog, Store, open_state
+from spark_ckpt.state.catalog import StateCatalog, Store
 from spark_ckpt.state.grouping import grouping_key
-from spark_ckpt.state.partition_hash import PartitionKey
+from spark_ckpt.state.partition_hash import grouping_hashes
 from spark_ckpt.state.unsafe_row import binary_array, decode_rows, struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
 from spark_ckpt.state.views import View, view_of
@@ -121,37 +122,25 @@ def erase_state(
         LocationInUseError: see `force`.
         SparkCkptError: as `begin_change` and `Change.write` raise.
     """
-    path, clock = os.fspath(location), clock or SystemClock()
-    storage = CheckpointLocation.open(path).of_query()
-
-    def refuse(reason: str) -> EditRefusedError:
-        return EditRefusedError(storage.location, reason)
-
-    with begin_change(
-        storage, OPERATION, refuse, settings=settings, force=force, dry_run=dry_run, clock=clock
-    ) as change:
-        catalog = open_state(path, change.record.id)
+    with begin_edit(location, OPERATION, settings=settings, force=force, dry_run=dry_run, clock=clock) as (
+        change,
+        catalog,
+    ):
         stores = catalog.of_operator(operator)
-        _check(catalog, stores)
+        if stores[0].state.name not in HASHED:
+            key, name = stores[0].state.key, stores[0].state.name
+            raise EditRefusedError(catalog.location, f"{key} ({name}) has no grouping key")
         selected = grouping_keys(keys, stores)
         chains = ChangedChains(catalog, change.version_after())
         families = tuple(_removed(catalog, stores, selected, chains, progress))
         if not purge_files or dry_run:
             record = None if dry_run or not len(chains) else change.write(chains.table())
-            return _result(path, selected, families, change, record)
-        return _purged(path, catalog, stores, selected, chains, families, change)
-
-
-def _check(catalog: StateCatalog, stores: list[Store]) -> None:
-    for store in stores:
-        if store.state.name not in HASHED:
-            raise EditRefusedError(catalog.location, f"{store.state.key} ({store.state.name}) has no grouping key")
-        if store.values_are_avro:
-            continue  # keys are rows of Spark in any case
+            return _result(catalog.location, selected, families, change, record)
+        return _purged(catalog, stores, selected, chains, families, change)
 
 
 def _result(
-    path: str,
+    location: str,
     selected: GroupingKeys,
     families: tuple[ErasedFamily, ...],
     change: Change,
@@ -161,7 +150,7 @@ def _result(
     deleted: tuple[str, ...] = (),
 ) -> Erasure:
     return Erasure(
-        path,
+        location,
         len(selected),
         families,
         rewritten,
@@ -175,7 +164,6 @@ def _result(
 
 
 def _purged(
-    path: str,
     catalog: StateCatalog,
     stores: list[Store],
     selected: GroupingKeys,
@@ -184,19 +172,19 @@ def _purged(
     change: Change,
 ) -> Erasure:
     """Erase, with new bases for all subtasks that need a file with a trace, and delete everything else."""
-    traces = traces_in(catalog, stores, selected)
-    traced = {trace.path for trace in traces if trace.path is not None}
+    traces = search(catalog, stores, selected).traces
+    traced = {trace.name for trace in traces}
     rewritten = 0
     for store in catalog.stores:
         for partition, chain in enumerate(store.chains):
             # Files are shared: one with a trace may be needed by subtasks without any.
-            inline = any(entry.path is None for entry in chain.entries)
-            if chains.has(store, partition) or inline or any(entry.path in traced for entry in chain.entries):
+            is_traced = any(entry.path is None or in_location(entry.path) in traced for entry in chain.entries)
+            if is_traced or chains.has(store, partition):
                 chains.replace_by_base(store, partition)
                 rewritten += 1
     record = change.write(chains.table()) if len(chains) else change.record
-    done = purge(change, record, [trace.name for trace in traces])
-    return _result(path, selected, families, change, record, rewritten, done.dropped, done.deleted)
+    done = purge(change, record, traced)
+    return _result(catalog.location, selected, families, change, record, rewritten, done.dropped, done.deleted)
 
 
 def _removed(
@@ -230,12 +218,9 @@ def _removed(
 
 def _places(catalog: StateCatalog, store: Store, selected: GroupingKeys) -> Mapping[int, set[int] | None]:
     """Key groups to read by partition; None for all."""
-    parallelism = store.state.parallelism
     if selected.hashes is None:
-        return dict.fromkeys(range(parallelism))
-    hashes = selected.hashes.astype(np.int64)
-    groups = groups_of(hashes % parallelism, key_group_of(hashes, catalog.batch.key_group_factors))
-    return {partition: set(of) for partition, of in groups.items()}
+        return dict.fromkeys(range(store.state.parallelism))
+    return {partition: set(of) for partition, of in places_of(catalog, store, selected.hashes).items()}
 
 
 def _keys_of(
@@ -253,7 +238,7 @@ def _keys_of(
         which = pa.array(np.flatnonzero(mask))
         columns = [column.take(which) for column in grouping.of(decoded).flatten()]
         owners = encode_rows(selected.kind, struct_array(columns, list(selected.kind.arrow), len(which)))
-        hashes = PartitionKey(selected.kind, len(selected.kind.types)).hashes(owners)
+        hashes = grouping_hashes(selected.kind, owners)
         groups = key_group_of(hashes, catalog.batch.key_group_factors)
         keys = binary_array(merged.keys).take(which).to_pylist()
         for group, key in zip(groups.tolist(), keys, strict=True):

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from spark_ckpt.edit.errors import EditRowError
 from spark_ckpt.edit.row_input import RowSource, table_of
-from spark_ckpt.edit.rows import fitted
+from spark_ckpt.edit.rows import fitted, one_chunk
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.catalog import Store
 from spark_ckpt.state.grouping import GroupingKey, grouping_key
-from spark_ckpt.state.partition_hash import PartitionKey
+from spark_ckpt.state.partition_hash import grouping_hashes
 from spark_ckpt.state.unsafe_row import binary_array, struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
 
@@ -83,14 +83,14 @@ def grouping_keys(source: RowSource, stores: Sequence[Store]) -> GroupingKeys:
         raise EditRowError(unknown[0] if unknown else KEY, None, expected)
     columns = tuple(index for index, name in enumerate(kind.names) if name in names)
     parts = [
-        fitted(_joined(table.column(kind.names[i])), kind.types[i].arrow, kind.names[i], is_key=True)
+        fitted(one_chunk(table.column(kind.names[i])), kind.types[i].arrow, kind.names[i], is_key=True)
         if i in columns
         else pa.nulls(len(table), kind.types[i].arrow)
         for i in range(len(kind.types))
     ]
     encoded = encode_rows(*_some(kind, columns, parts, len(table)))
     is_whole = len(columns) == len(kind.types)
-    hashes = PartitionKey(kind, len(kind.types)).hashes(encoded) if is_whole else None
+    hashes = grouping_hashes(kind, encoded) if is_whole else None
     return GroupingKeys(kind, columns, binary_array(encoded), hashes)
 
 
@@ -106,11 +106,4 @@ def _unpacked(table: pa.Table, kind: Struct) -> pa.Table:
     is_packed = table.column_names == [KEY] and pa.types.is_struct(table.schema.field(KEY).type)
     if not is_packed or (kind.names == (KEY,) and pa.types.is_struct(kind.types[0].arrow)):
         return table
-    return pa.Table.from_struct_array(_joined(table.column(KEY)))
-
-
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    chunks = column.combine_chunks()
-    if isinstance(chunks, pa.ChunkedArray):
-        return chunks.chunk(0) if chunks.num_chunks else pa.array([], chunks.type)
-    return chunks
+    return pa.Table.from_struct_array(one_chunk(table.column(KEY)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Set
 from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.layout import in_location
@@ -27,7 +27,7 @@ class Purge:
     deleted: tuple[str, ...]
 
 
-def purge(change: Change, record: CheckpointRecord, traced: Iterable[str]) -> Purge:
+def purge(change: Change, record: CheckpointRecord, traced: Set[str]) -> Purge:
     """Drop all checkpoints but one, and delete what it does not need, with files of rollbacks that have a trace.
 
     No query starts meanwhile, so no file is in use. If it is interrupted, the next command continues from the same
@@ -46,7 +46,7 @@ def purge(change: Change, record: CheckpointRecord, traced: Iterable[str]) -> Pu
     if record == change.record:
         store.claim()
     dropped, deleted = [], []
-    with fenced_logs(storage, store, record.batch_id, change.clock, 0.0, change.operation) as fence:
+    with fenced_logs(storage, store, record.batch_id, change.clock, change.operation, may_run=False) as fence:
         for other in [other for other in store.all() if other.id != record.id]:
             fence.check()
             store.subsume(other)
@@ -55,7 +55,7 @@ def purge(change: Change, record: CheckpointRecord, traced: Iterable[str]) -> Pu
         used = {record.metadata.path, *read_checkpoint(storage, record).files()}
         orphans = select_orphans(list_state(storage), used)
         names = [in_location(orphan.path) for orphan in orphans if not orphan.is_directory]
-        names += [name for name in sorted(set(traced)) if name.startswith(f"{ROLLBACK_DIR}/")]
+        names += [name for name in sorted(traced) if name.startswith(f"{ROLLBACK_DIR}/")]
         for name in names:
             fence.check()
             storage.delete(name)

@@ -84,7 +84,13 @@ def _has_fraction(kind: pa.DataType) -> bool:
 def _column(table: pa.Table, column: str) -> pa.Array:
     if column not in table.column_names:
         raise EditRowError(column, None, f"there is no such column; the columns are {', '.join(table.column_names)}")
-    chunks = table.column(column).combine_chunks()
+    return one_chunk(table.column(column))
+
+
+def one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    """The values of a column as one array."""
+    # Releases of Arrow differ in what they return for a column without chunks.
+    chunks = column.combine_chunks()
     if isinstance(chunks, pa.ChunkedArray):
         return chunks.chunk(0) if chunks.num_chunks else pa.array([], chunks.type)
     return chunks

@@ -15,7 +15,7 @@ from spark_ckpt.location.orphans import list_state
 from spark_ckpt.migrate.errors import TransferRefusedError
 from spark_ckpt.migrate.importing import replace_offsets
 from spark_ckpt.migrate.stopped_query import PROVIDERS, StoppedQuery, read_stopped_query
-from spark_ckpt.recovery.fence import GRACE_SECONDS, fenced_logs
+from spark_ckpt.recovery.fence import fenced_logs
 from spark_ckpt.storage import Storage
 
 
@@ -81,8 +81,7 @@ def undo_import(
             return result
         may_run = may_write(store.claims())
         store.claim()
-        grace = GRACE_SECONDS if may_run and not storage.renames else 0.0
-        with fenced_logs(storage, store, marker.batch_id, clock, grace):
+        with fenced_logs(storage, store, marker.batch_id, clock, may_run=may_run):
             query = read_stopped_query(storage)
             _check_not_committed(query, marker)
             for batch, data in _entries(query, marker).items():

@@ -20,7 +20,7 @@ from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, Own
 from spark_ckpt.location.driver_liveness import check_fenced, may_write
 from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.operations.last_batch import Refuse, SparkLogs, checkpoint_of_last_batch, read_logs, state_ids
-from spark_ckpt.recovery.fence import GRACE_SECONDS, FencedLogs, fenced_logs
+from spark_ckpt.recovery.fence import FencedLogs, fenced_logs
 from spark_ckpt.recovery.rollback import claim_and_move
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
@@ -94,8 +94,7 @@ class Change:
         store.claim()
         if store.latest() != self.record:
             raise self.refuse(_MEANWHILE)
-        grace = GRACE_SECONDS if may_run and not storage.renames else 0.0
-        with fenced_logs(storage, store, last, self.clock, grace, self.operation) as fence:
+        with fenced_logs(storage, store, last, self.clock, self.operation, may_run=may_run) as fence:
             log = SparkLog(storage)
             there = SparkBatches.of(log)
             if (there.last_committed, there.started[-1]) != (last, last):
@@ -107,10 +106,8 @@ class Change:
         self, fence: FencedLogs, log: SparkLog, table: ChainTable, offsets: OffsetEntry, batches: int
     ) -> CheckpointRecord:
         first, last = self.logs.committed + 1, self.logs.committed + batches
-        described = with_chains(self.batch, table)
         inline = inline_state_in_file(table)
-        batch = with_chains(described, table)
-        batch = replace(batch, batch_id=last, version=last + 1, run_id=self.owner.run_id)
+        batch = replace(with_chains(self.batch, table), batch_id=last, version=last + 1, run_id=self.owner.run_id)
         commit = self.logs.commit
         for batch_id in range(first, last):
             fence.check()

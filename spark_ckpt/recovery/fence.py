@@ -66,8 +66,9 @@ def fenced_logs(
     store: CompletedCheckpointStore,
     batch_id: int,
     clock: Clock,
-    grace: float,
     operation: str = ROLLBACK,
+    *,
+    may_run: bool,
 ) -> Iterator[FencedLogs]:
     """Keeps drivers out of Spark's logs while a rollback moves entries or a change adds some, and earlier drivers for
     ever. After an error, no query starts until the operation is repeated, unless it calls `release`.
@@ -81,8 +82,8 @@ def fenced_logs(
         store: its completed-checkpoint store, claimed.
         batch_id: batch to go back to, or the last batch before a change.
         clock: source of time.
-        grace: seconds to wait for an entry that an earlier driver is writing.
         operation: `ROLLBACK`, or the command that changes the location.
+        may_run: whether an earlier driver may be writing an entry.
 
     Yields:
         The fenced logs.
@@ -93,7 +94,7 @@ def fenced_logs(
     """
     rollbacks = begin(storage, batch_id, operation)
     try:
-        clock.sleep(grace)
+        clock.sleep(GRACE_SECONDS if may_run and not storage.renames else 0.0)
         store.check_owner()
     except FencedError:
         finish(storage, rollbacks)

@@ -23,7 +23,7 @@ from spark_ckpt.location.driver_liveness import may_write
 from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.location.listing import checkpoint_directories
 from spark_ckpt.location.orphans import list_state, select_orphans
-from spark_ckpt.recovery.fence import GRACE_SECONDS, FencedLogs, check_not_subsumed, fenced_logs, publish_again
+from spark_ckpt.recovery.fence import FencedLogs, check_not_subsumed, fenced_logs, publish_again
 from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
 from spark_ckpt.storage import Storage, copy_file
 
@@ -95,8 +95,7 @@ def claim_and_move(
     if may_run:
         check_not_subsumed(storage, store, record)
         publish_again(publisher, record, clock)
-    grace = GRACE_SECONDS if may_run and not storage.renames else 0.0
-    with fenced_logs(storage, store, record.batch_id, clock, grace) as logs:
+    with fenced_logs(storage, store, record.batch_id, clock, may_run=may_run) as logs:
         return _move_later_batches(logs, record, clock, damaged, later, heartbeat)
 
 

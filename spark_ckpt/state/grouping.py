@@ -21,7 +21,8 @@ _TIMERS = ("$procTimers", "$eventTimers")
 _TIMERS_BY_TIME = "_timestampToKey"
 _TTL_INDEX = "$ttl_"
 _OF_VARIABLES = (_TTL_INDEX, "$min_", "$count_", "$rowCounter_")
-_WITH_ROW_NUMBER = ("-keyWithIndexToValue", "-keyWithTsToValues", "-tsWithKey")
+WITH_ROW_NUMBER = ("-keyWithIndexToValue", "-keyWithTsToValues", "-tsWithKey")
+"""Families of joins whose last key column tells rows of a key apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +66,20 @@ def grouping_key(store: Store, family: FamilySchema) -> GroupingKey | None:
             kind = inner
         return GroupingKey(kind, path)
     name = family.name if family.name != DEFAULT_FAMILY else store.state.store
-    columns = len(family.key.types) - (operator == SESSION_WINDOW or name.endswith(_WITH_ROW_NUMBER))
+    columns = len(family.key.types) - (operator == SESSION_WINDOW or name.endswith(WITH_ROW_NUMBER))
     kind = Struct(family.key.names[:columns], family.key.types[:columns])
     return GroupingKey(kind) if columns else None
+
+
+def is_by_time(family: str) -> bool:
+    """True for timers whose keys begin with their time (`TimerStateUtils`)."""
+    return family.startswith(_TIMERS) and family.endswith(_TIMERS_BY_TIME)
 
 
 def _path(family: str, store: Store) -> tuple[int, ...]:
     """Fields that lead to the grouping key in a family of `transformWithState`; a list has the keys of a value."""
     if family.startswith(_TIMERS):
-        return (1,) if family.endswith(_TIMERS_BY_TIME) else (0,)
+        return (1,) if is_by_time(family) else (0,)
     mark = next((mark for mark in _OF_VARIABLES if family.startswith(mark)), "")
     is_map = store.variables.get(family.removeprefix(mark)) is VariableKind.MAP
     if mark == _TTL_INDEX:

@@ -31,10 +31,12 @@ class PartitionKey:
     Args:
         kind: type of the keys.
         columns: number of leading fields; None if unknown.
+        path: fields that lead to the struct with these fields; empty for the key itself.
     """
 
     kind: Struct
     columns: int | None
+    path: tuple[int, ...] = ()
 
     def hashes(self, keys: Rows) -> NDArray[np.int32]:
         """The hash of each key.
@@ -46,7 +48,14 @@ class PartitionKey:
         if self.columns is None:
             raise UnsupportedStateError(keys.buffer.store, "partitions share key groups of an internal index of Spark")
         hashes: Hashes = np.full(len(keys), _SEED, np.uint32)
-        return _fields(self.kind, keys, self.columns, hashes).view(np.int32)
+        kind, rows = self.kind, keys
+        for field in self.path:
+            slots = rows.starts + (kind.null_bytes + 8 * field)
+            rows = spans(slots, np.zeros(len(rows), np.bool_), rows)
+            inner = kind.types[field]
+            assert isinstance(inner, Struct)
+            kind = inner
+        return _fields(kind, rows, self.columns, hashes).view(np.int32)
 
     def passing(self, keys: Rows, filters: Iterable[PartitionFilter]) -> NDArray[np.bool_]:
         """Mask of the keys that pass all filters; raises as `hashes` does."""
@@ -55,6 +64,19 @@ class PartitionKey:
         for each in filters:
             passing &= np.isin(hashes % each.parallelism, each.partitions)
         return passing
+
+
+def grouping_hashes(kind: Struct, keys: Rows) -> NDArray[np.int32]:
+    """The hash of whole grouping keys; 0 without columns, because such an operator runs as one task.
+
+    Args:
+        kind: type of the grouping keys.
+        keys: the grouping keys.
+
+    Raises:
+        UnsupportedStateError, StateRowError: as in `PartitionKey.hashes`.
+    """
+    return PartitionKey(kind, len(kind.types)).hashes(keys) if kind.types else np.zeros(len(keys), np.int32)
 
 
 def _fields(kind: Struct, rows: Rows, columns: int, hashes: Hashes) -> Hashes:

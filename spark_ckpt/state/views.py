@@ -13,6 +13,7 @@ from spark_ckpt.spark_files.operators import GLOBAL_LIMIT, JOIN, SESSION_WINDOW,
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.state.catalog import StateCatalog, Store
 from spark_ckpt.state.errors import StateNotFoundError
+from spark_ckpt.state.grouping import WITH_ROW_NUMBER, grouping_key, is_by_time
 from spark_ckpt.state.partition_hash import PartitionKey
 from spark_ckpt.state.unsafe_row import struct_array
 
@@ -22,7 +23,6 @@ Side: TypeAlias = Literal["left", "right"]
 PARTITION = "partition_id"
 """The last column: partition of the row."""
 
-_INDEXED = ("-keyWithIndexToValue", "-keyWithTsToValues", "-tsWithKey")
 _LISTS_OF_JOINS = ("-keyWithTsToValues", "-tsWithKey")
 
 _Columns: TypeAlias = Callable[[pa.StructArray, pa.StructArray], dict[str, pa.Array]]
@@ -58,8 +58,12 @@ class View:
             return PartitionKey(self.family.key, 0)
         name = self.family.name if self.family.name != DEFAULT_FAMILY else self.store.state.store
         if self.store.state.name in TRANSFORM_WITH_STATE:
+            if is_by_time(name):  # after the time
+                grouping = grouping_key(self.store, self.family)
+                assert grouping is not None
+                return PartitionKey(self.family.key, len(grouping.kind.types), grouping.path)
             return PartitionKey(self.family.key, self._columns_of_group(self.store.variables.get(name)))
-        is_part = self.store.state.name == SESSION_WINDOW or name.endswith(_INDEXED)
+        is_part = self.store.state.name == SESSION_WINDOW or name.endswith(WITH_ROW_NUMBER)
         return PartitionKey(self.family.key, len(self.family.key.types) - is_part)
 
     def _columns_of_group(self, kind: VariableKind | None) -> int | None:

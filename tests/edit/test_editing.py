@@ -228,7 +228,7 @@ def test_killed_at_any_write_it_leaves_the_old_state_or_a_query_that_does_not_st
 
     def run(storage: Any) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr("spark_ckpt.edit.editing.CheckpointLocation.of_query", lambda self: storage)
+            patched.setattr("spark_ckpt.edit.opening.CheckpointLocation.of_query", lambda self: storage)
             edit_state(storage.location, rows, force=True, clock=NoClock())
 
     for _, storage in kills(run, location):

@@ -12,6 +12,7 @@ import pytest
 from spark_ckpt import erase_state, read_state, verify_absent
 from spark_ckpt.edit import EditRefusedError, EditRowError
 from spark_ckpt.location.listing import list_completed
+from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.spark_files.rollbacks import Rollbacks
@@ -119,6 +120,24 @@ def test_every_family_of_a_variable_loses_the_key(tmp_path: Path) -> None:
     assert verify(query.storage).is_whole
 
 
+@pytest.mark.parametrize("purge", [False, True])
+def test_after_a_rescale_timers_of_shared_key_groups_go_both_ways(tmp_path: Path, purge: bool) -> None:
+    """Three partitions share key groups, and each has a part of their rows: that of its grouping keys."""
+    by_key, by_time = "$eventTimers_keyToTimestamp", "$eventTimers_timestampToKey"
+    families = {name: ALL[name] for name in ("total", by_key, by_time)}
+    variables = {name: VARIABLES[name] for name in families}
+    query = HashedState(tmp_path, families, name="transformWithStateExec", variables=variables)
+    query.batch({family: [entries_of(f"u{i}", family, 7 + i) for i in range(12)] for family in families})
+    rescale(query.storage, 3)
+    gone = [f"u{i}" for i in range(0, 12, 2)]
+    erasure = erase_state(tmp_path, keys(*gone), purge_files=purge)
+    assert {family.variable: family.rows for family in erasure.families} == dict.fromkeys(families, 6)
+    rows = read_state(str(tmp_path), variable=by_time).to_arrow()
+    assert len(rows) == 6
+    assert users(tmp_path, variable=by_key) == users(tmp_path, variable="total") == {f"u{i}" for i in range(1, 12, 2)}
+    assert verify(query.storage).is_whole
+
+
 def test_some_columns_of_the_key_erase_all_others(tmp_path: Path) -> None:
     query = HashedState(tmp_path, {"default": (BOTH, NUMBER)}, grouping=BOTH)
     entries = [row(BOTH, f"u{i}", day) for i in range(6) for day in range(5)]
@@ -205,7 +224,7 @@ def test_killed_at_any_write_it_is_repeated(tmp_path: Path, monkeypatch: pytest.
 
     def run(storage: Any) -> None:
         with monkeypatch.context() as patched:
-            patched.setattr("spark_ckpt.edit.erasing.CheckpointLocation.of_query", lambda self: storage)
+            patched.setattr("spark_ckpt.edit.opening.CheckpointLocation.of_query", lambda self: storage)
             erase_state(storage.location, keys("u0"), purge_files=purge, force=True, clock=NoClock())
 
     for _, storage in kills(run, lambda: counts(tmp_path / str(next(places)), users=6).storage):

@@ -375,7 +375,7 @@ def test_a_run_whose_rollback_fails_midway_completes_and_drops_nothing_more(
     job, keys = driver.job, driver.subtasks()
     assert job is not None
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise StorageError("move", "commits/5", "no answer")
 
     with monkeypatch.context() as failing:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from operator import attrgetter
 
 import click
 
@@ -30,7 +31,7 @@ from spark_ckpt.cli.results.sources import POSITIONS, change_json, change_table,
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.figures import count
 from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.operations.offsets import MovedOffsets, MovedSource, move_offsets
+from spark_ckpt.operations.offsets import MovedOffsets, move_offsets
 from spark_ckpt.spark_files.source_positions import positions_of
 from spark_ckpt.state.source_changes import PositionChange, position_changes
 
@@ -79,7 +80,7 @@ class MovedOffsetsResult(Result):
     def _changes(self) -> list[PositionChange]:
         sides = [
             [SourceState(each.name, b"", positions_of(text)) for each in self.moved.sources if (text := of(each))]
-            for of in (_before, _after)
+            for of in (attrgetter("before"), attrgetter("after"))
         ]
         return list(position_changes(*sides))
 
@@ -99,14 +100,6 @@ class MovedOffsetsResult(Result):
                 f"new checkpoint {moved.checkpoint_id}, {batches} {moved.batch_id}, from checkpoint "
                 f"{moved.from_checkpoint}. Start the query as before"
             )
-
-
-def _before(source: MovedSource) -> str | None:
-    return source.before
-
-
-def _after(source: MovedSource) -> str | None:
-    return source.after
 
 
 def _positions(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from spark_ckpt.flink.importing.mapping import Pair
 from spark_ckpt.flink.importing.targets import TargetKind
 from spark_ckpt.spark_files.schemas import FamilySchema
 from spark_ckpt.spark_files.types import Fixed, Struct
-from spark_ckpt.state.partition_hash import PartitionKey
+from spark_ckpt.state.partition_hash import grouping_hashes
 from spark_ckpt.state.rows import Rows
 from spark_ckpt.state.unsafe_row import decode_rows, struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
@@ -146,10 +146,7 @@ class RowEncoder:
         return fit_rows(source, kind, state.name, column, order=order, required=required)
 
     def _hashes(self, keys: Rows) -> NDArray[np.int32]:
-        kind = self.pair.target.key
-        if not kind.types:  # an aggregation without a grouping key runs as one task
-            return np.zeros(len(keys), np.int32)
-        return PartitionKey(kind, len(kind.types)).hashes(keys)
+        return grouping_hashes(self.pair.target.key, keys)
 
     def _convert(self, fit: Fit, batch: pa.RecordBatch, column: str) -> pa.StructArray:
         try:

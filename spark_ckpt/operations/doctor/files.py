@@ -59,7 +59,7 @@ def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
     marker = read_marker(evidence.storage)
     partitions = _begun_rescale(evidence)
     if rollbacks.unfinished:
-        target, operation = _rollback_target(evidence, rollbacks.unfinished[-1])
+        target, operation = _target_and_operation(evidence, rollbacks.unfinished[-1])
         changes = operation != ROLLBACK
         yield Finding(
             UNFINISHED,
@@ -93,7 +93,7 @@ def check_unfinished(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(UNFINISHED, Status.OK, f"none{undo}", data={"log_epoch": rollbacks.epoch})
 
 
-def _rollback_target(evidence: Evidence, epoch: int) -> tuple[int | str, str]:
+def _target_and_operation(evidence: Evidence, epoch: int) -> tuple[int | str, str]:
     """Checkpoint that a rollback goes back to, or that was there before a change, and the operation. A placeholder if
     its marker or the log does not tell."""
     try:
