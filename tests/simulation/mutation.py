@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from inspect import Parameter, isfunction, signature
 from typing import Any
 from unittest.mock import patch
 
@@ -37,7 +38,17 @@ class Mutation:
 
 
 def replaced(where: object, name: str, by: object) -> Callable[[], AbstractContextManager[Any]]:
-    """A context that replaces an attribute."""
+    """A context that replaces an attribute.
+
+    Raises:
+        TypeError: `by` cannot be called as the function that it replaces: the mistake would be another one.
+    """
+    original = getattr(where, name)
+    if isfunction(original) and isfunction(by):
+        parameters = signature(original).parameters.values()
+        named = {parameter.name: None for parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY}
+        ordered = [parameter for parameter in parameters if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD]
+        signature(by).bind(*ordered, **named)
     return lambda: patch.object(where, name, by)
 
 
@@ -71,5 +82,5 @@ def answered_first(name: str, answer: Callable[..., object], pause: float = 0.0)
         yield
 
 
-def nothing(*arguments: object) -> None:
+def nothing(*arguments: object, **named: object) -> None:
     """Replacement that does nothing."""

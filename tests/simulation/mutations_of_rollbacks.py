@@ -10,7 +10,7 @@ from spark_ckpt.completed import CompletedCheckpointStore
 from spark_ckpt.recovery import rollback
 from spark_ckpt.recovery.fence import FencedLogs
 from spark_ckpt.spark_files.logs import SparkLog
-from spark_ckpt.spark_files.rollbacks import Rollbacks
+from spark_ckpt.spark_files.rollbacks import ROLLBACK, Rollbacks
 from spark_ckpt.storage import Storage
 from tests.simulation import rollbacks
 from tests.simulation.mutation import NOT_THERE, Mutation, nothing, replaced
@@ -27,7 +27,13 @@ def _none(log: SparkLog) -> list[str]:
 
 @contextmanager
 def _unfenced(
-    storage: Storage, store: CompletedCheckpointStore, batch_id: int, clock: Clock, grace: float
+    storage: Storage,
+    store: CompletedCheckpointStore,
+    batch_id: int,
+    clock: Clock,
+    operation: str = ROLLBACK,
+    *,
+    may_run: bool,
 ) -> Iterator[FencedLogs]:
     yield FencedLogs(storage, store, Rollbacks(0, ()))
 
