@@ -15,6 +15,7 @@ import msgspec
 from spark_ckpt import messages
 from spark_ckpt.bridge import codec
 from spark_ckpt.bridge.protocol import PROTOCOL_VERSION
+from spark_ckpt.checkpoint import meaning
 from spark_ckpt.format import segment_ref
 from spark_ckpt.format.segment_ref import Blocks
 from spark_ckpt.messages import Notification
@@ -49,7 +50,7 @@ def schema() -> dict[str, Any]:
     """JSON schema of the headers."""
     types = [one for pair in codec.REQUESTS.values() for one in pair if one is not None]
     _, definitions = msgspec.json.schema_components((*types, codec.ErrorReply, Notification), schema_hook=_of_blocks)
-    named = {**vars(segment_ref), **vars(codec), **vars(messages)}
+    named = {**vars(segment_ref), **vars(meaning), **vars(codec), **vars(messages)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Headers of messages, version {PROTOCOL_VERSION}",

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
+from spark_ckpt.checkpoint.meaning import QueryMeaning
 from spark_ckpt.checkpoint.policy import ShippingLimits
 from spark_ckpt.checkpoint.restore_plan import AT_ONCE, RestorePlan
 from spark_ckpt.completed import JobStatus
@@ -74,6 +75,7 @@ class Trigger(JobMessage):
         log_epoch: log epoch at the start of the run; None without our file manager.
         report_details: whether the driver wants operators and subtasks in reports. That of a job's first trigger
             counts.
+        meaning: what the state of the query means, in a job's first trigger; None if the driver cannot tell.
     """
 
     location: str
@@ -91,6 +93,7 @@ class Trigger(JobMessage):
     real_time_ms: Natural | None = None
     log_epoch: Natural | None = None
     report_details: bool = False
+    meaning: QueryMeaning | None = None
 
     @property
     def is_real_time(self) -> bool:

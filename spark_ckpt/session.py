@@ -38,6 +38,7 @@ def configure(
     zookeeper_client_file: str | os.PathLike[str] | None = None,
     cleanup: str | None = None,
     on_damage: str | None = None,
+    on_query_change: str | None = None,
     timeout: float | str | None = None,
     tolerable_failures: int | None = None,
     history: int | str | None = None,
@@ -83,6 +84,8 @@ def configure(
         Retention after the query ends: `retain`, `deleteOnCancellation` or `deleteOnEnd`.
     on_damage
         Action at a start from a damaged checkpoint: `fail` or `rollBack`.
+    on_query_change
+        Action at a start from state that means something else to the query: `fail` or `warn`.
     timeout
         Time after which an incomplete checkpoint is aborted, in seconds or with a unit.
     tolerable_failures
@@ -146,6 +149,7 @@ def configure(
         config.ZOOKEEPER_CLIENT_FILE: zookeeper_client_file,
         config.CLEANUP: cleanup,
         config.ON_DAMAGE: on_damage,
+        config.ON_QUERY_CHANGE: on_query_change,
         config.TIMEOUT: timeout,
         config.TOLERABLE_FAILURES: tolerable_failures,
         config.HISTORY: history,

@@ -69,7 +69,7 @@ SHIM_MODULE = Module(
         "store | metrics",
         "compaction | locate",
         "client | families | files",
-        "bridge | logs | ui",
+        "bridge | logs | meaning | ui",
         "compat",
         "protocol",
         "common",

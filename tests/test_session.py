@@ -67,6 +67,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         zookeeper_client_file=Path("/etc/spark/zookeeper.json"),
         cleanup="deleteOnCancellation",
         on_damage="rollBack",
+        on_query_change="warn",
         timeout="1h",
         tolerable_failures=0,
         history=20,

@@ -66,7 +66,7 @@ class StoreState:
 
 @dataclass(frozen=True, slots=True)
 class SparkBatch:
-    """Description of a micro-batch and of its state.
+    """Description of a micro-batch and of its state: the master states `spark-batch` and `spark-query`.
 
     Args:
         batch_id: Spark's micro-batch.
@@ -83,6 +83,7 @@ class SparkBatch:
         log: store of completed checkpoints with its record; None for a store without a log.
         release: release of spark-ckpt that wrote it; None if it was not read from a `_metadata`, or if that is of a
             release without this field.
+        meaning: payload of the master state `spark-query`; None if the meaning of the state is not known.
     """
 
     batch_id: int
@@ -98,6 +99,7 @@ class SparkBatch:
     stores: tuple[StoreState, ...] = field(default=())
     log: str | None = None
     release: str | None = None
+    meaning: bytes | None = None
 
     def summaries(self) -> tuple[OperatorSummary, ...]:
         """Summaries of its stores for a listing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from spark_ckpt.checkpoint.batch import (
 )
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.layout import CKPT, SHARED
+from spark_ckpt.checkpoint.meaning import SPARK_QUERY, SPARK_QUERY_VERSION
 from spark_ckpt.errors import CheckpointError, UnsupportedFormatError
 from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.format.segment_ref import Blocks, SegmentRef
@@ -62,6 +64,8 @@ def master_states(batch: SparkBatch, spark_offsets: bytes | None) -> list[Master
     states = [MasterState(SPARK_BATCH, batch.encode(), SPARK_BATCH_VERSION)]
     if spark_offsets is not None:
         states.append(MasterState(SPARK_OFFSETS, spark_offsets, SPARK_OFFSETS_VERSION))
+    if batch.meaning is not None:
+        states.append(MasterState(SPARK_QUERY, batch.meaning, SPARK_QUERY_VERSION))
     return states
 
 
@@ -143,8 +147,16 @@ def spark_batch_of(metadata: CheckpointMetadata) -> SparkBatch:
                 raise UnsupportedFormatError(
                     f"the master state {SPARK_BATCH}", f"version {state.version} of its format"
                 )
-            return SparkBatch.decode(state.payload)
+            return replace(SparkBatch.decode(state.payload), meaning=_meaning_of(metadata))
     raise CheckpointError(f"no master state {SPARK_BATCH}: this `_metadata` was not written by spark-ckpt")
+
+
+def _meaning_of(metadata: CheckpointMetadata) -> bytes | None:
+    """Payload of the master state `spark-query`; None without it, or in a version of a later release."""
+    for state in metadata.master_states:
+        if (state.name, state.version) == (SPARK_QUERY, SPARK_QUERY_VERSION):
+            return state.payload
+    return None
 
 
 def decompose(metadata: CheckpointMetadata) -> tuple[SparkBatch, ChainTable]:

@@ -25,6 +25,7 @@ from spark_ckpt.config.settings import (
     MAX_PARALLELISM,
     MEMORY_BUDGET,
     ON_DAMAGE,
+    ON_QUERY_CHANGE,
     PYTHON,
     REAL_TIME_MODE,
     RESTORE,
@@ -59,6 +60,7 @@ class CheckpointConfig:
     zookeeper_client_file: str | None = None
     cleanup: str = "retain"
     on_damage: str = "fail"
+    on_query_change: str = "fail"
     timeout: float | None = None
     tolerable_failures: int = 2
     history: int = 10
@@ -100,6 +102,7 @@ class CheckpointConfig:
             zookeeper_client_file=ZOOKEEPER_CLIENT_FILE.value(ours),
             cleanup=_set(CLEANUP, ours),
             on_damage=_set(ON_DAMAGE, ours),
+            on_query_change=_set(ON_QUERY_CHANGE, ours),
             timeout=TIMEOUT.value(ours),
             tolerable_failures=_set(TOLERABLE_FAILURES, ours),
             history=_set(HISTORY, ours),

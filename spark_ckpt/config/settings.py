@@ -137,6 +137,16 @@ ON_DAMAGE = Setting[str](
     "query again**. Sinks keep the output of later batches.",
     one_of("fail", ROLL_BACK),
 )
+ON_QUERY_CHANGE = Setting[str](
+    "onQueryChange",
+    "name",
+    "fail",
+    "Action if a query starts from state that means something else to it, in a way that Spark does not notice: "
+    "`sum(w)` in place of `sum(v)`, another key expression or window, sources that have changed places. `fail`: the "
+    "error names each change and the command that converts the state. `warn`: it is a warning, and the state mixes "
+    "rows of both meanings. After an upgrade of Spark, whose texts of plans differ, it is always a warning.",
+    one_of("fail", "warn"),
+)
 TIMEOUT = Setting[float](
     "timeout",
     "duration",
@@ -307,6 +317,7 @@ SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     ZOOKEEPER_CLIENT_FILE,
     CLEANUP,
     ON_DAMAGE,
+    ON_QUERY_CHANGE,
     TIMEOUT,
     TOLERABLE_FAILURES,
     HISTORY,

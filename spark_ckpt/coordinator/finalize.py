@@ -258,6 +258,7 @@ def _spark_batch(job: OpenJob, draft: Draft) -> SparkBatch:
         sources=tuple(source.name for source in trigger.sources),
         stores=tuple(stores),
         log=job.config.store if job.store.fences else None,
+        meaning=job.meaning,
     )
 
 

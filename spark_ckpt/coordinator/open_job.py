@@ -39,6 +39,7 @@ from spark_ckpt.location.orphans import check_no_links
 from spark_ckpt.messages import Trigger
 from spark_ckpt.recovery.heartbeat import Heartbeat
 from spark_ckpt.recovery.parallelism import check_parallelism
+from spark_ckpt.recovery.query_change import check_query
 from spark_ckpt.recovery.rollback import move_to_rollback_dir
 from spark_ckpt.recovery.rollback_on_damage import AutomaticRollback, recover
 from spark_ckpt.spark_files.rollbacks import Rollbacks
@@ -103,6 +104,7 @@ class OpenJob:
         parent: newest checkpoint of the version that the batch starts from, or of the batch's own version if this run
             has already completed it.
         history: statistics in the newest checkpoint, oldest first.
+        meaning: payload of the master state `spark-query` of its checkpoints; None if it is not known.
     """
 
     owner: Owner
@@ -116,6 +118,7 @@ class OpenJob:
     key_group_factors: tuple[int, ...]
     parent: CheckpointState
     history: tuple[CheckpointStats, ...]
+    meaning: bytes | None
 
     def publisher(self) -> Publisher:
         """A new publisher, which uses no name of a file that the cleaner deletes."""
@@ -142,6 +145,7 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
         RolledBackError: a checkpoint is missing or damaged, or a record is damaged, and the query was rolled back to an
             intact checkpoint.
         ParallelismChangedError: partitions or key groups differ from the checkpoint's.
+        QueryChangedError: the state means something else to the query.
         FencedError: another run has claimed the location since.
         LogFencedError: the location was rolled back after the run had started.
         BatchCommittedError: an earlier run, fenced now, has committed the batch meanwhile.
@@ -183,6 +187,7 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
             rollback.run(damaged_record or damaged)
         raise
     check_parallelism(trigger, parent, config)
+    check_query(trigger, parent, config)
     _check_log_epoch(trigger, storage, rollbacks)
     max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
@@ -207,7 +212,27 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
     there_before = None if earlier_files is None else earlier_files.result()
     backlog = Backlog(storage, store, registry, cleaner, older, there_before)
     backlog.start(environment.in_background)
-    return OpenJob(owner, storage, store, registry, cleaner, backlog, config, max_parallelism, chain, parent, history)
+    return OpenJob(
+        owner,
+        storage,
+        store,
+        registry,
+        cleaner,
+        backlog,
+        config,
+        max_parallelism,
+        chain,
+        parent,
+        history,
+        _meaning(trigger, parent),
+    )
+
+
+def _meaning(trigger: Trigger, parent: CheckpointState) -> bytes | None:
+    """Meaning of the state. A restarted side process may find it only in an earlier checkpoint of the run."""
+    if trigger.meaning is not None:
+        return trigger.meaning.encode()
+    return None if parent.batch is None else parent.batch.meaning
 
 
 def _check_log_epoch(trigger: Trigger, storage: Storage, rollbacks: Request[Rollbacks]) -> None:

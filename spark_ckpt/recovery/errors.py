@@ -13,6 +13,26 @@ class ParallelismChangedError(CheckpointError):
     fatal = True
 
 
+class QueryChangedError(CheckpointError):
+    """Query whose state would mean something else than that of the checkpoint. Spark does not notice.
+
+    Attributes:
+        location: checkpoint location.
+        changes: the changes, as text.
+    """
+
+    fatal = True
+
+    def __init__(self, location: str, changes: tuple[str, ...], setting: str) -> None:
+        self.location = location
+        self.changes = changes
+        super().__init__(
+            f"{location}: the query has changed, and its state would mean something else: {'; '.join(changes)}. "
+            "Convert the state with 'spark-ckpt evolve', which says what becomes of it; or start the earlier query "
+            f"again; or, if both mean the same, start once with {setting}=warn. The state was not changed"
+        )
+
+
 class RolledBackError(CheckpointError):
     """Automatic rollback from a damaged checkpoint to an earlier one.
 

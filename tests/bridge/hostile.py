@@ -25,6 +25,7 @@ from spark_ckpt.messages import (
     Unreadable,
 )
 from tests.bridge import wire
+from tests.support.meanings import function, meaning
 from tests.support.segments import segment_ref
 
 MARKER = "hunter2-hunter2"
@@ -56,6 +57,7 @@ def requests() -> list[wire.Request]:
         settings={f"key-{MARKER}": MARKER},
         hadoop={f"fs.s3a.{MARKER}": MARKER},
         log_epoch=1,
+        meaning=meaning(functions=(function("sum(0.v)"),)),
     )
     return [
         wire.START,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spark_ckpt.checkpoint.batch import Source
+from spark_ckpt.checkpoint.meaning import QueryMeaning
 from spark_ckpt.clock import Clock
 from spark_ckpt.coordinator.job import Job
 from spark_ckpt.coordinator.open_job import Environment
@@ -77,6 +78,8 @@ class Driver:
     log_epoch: int | None = None
     query_name: str | None = None
     report_details: bool = False
+    meaning: QueryMeaning | None = None
+    """Meaning of the state, in the first trigger."""
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
@@ -110,6 +113,7 @@ class Driver:
             log_epoch=self.log_epoch,
             query_name=self.query_name,
             report_details=self.report_details,
+            meaning=self.meaning if self.job is None else None,
         )
 
     def trigger(self, version: int) -> Job:

@@ -8,8 +8,11 @@ package object runtime {
   type MicroBatchExecution = streaming.MicroBatchExecution
   type MicroBatchExecutionContext = streaming.MicroBatchExecutionContext
   type StreamExecution = streaming.StreamExecution
+  type StreamingRelation = streaming.StreamingRelation
+  type WatermarkPropagator = streaming.WatermarkPropagator
   val MicroBatchExecution = streaming.MicroBatchExecution
   val StreamExecution = streaming.StreamExecution
+  val WatermarkPropagator = streaming.WatermarkPropagator
 }
 
 package object checkpointing {
@@ -23,11 +26,23 @@ package object checkpointing {
 
 package operators {
   package object stateful {
+    type SessionWindowStateStoreSaveExec = streaming.SessionWindowStateStoreSaveExec
     type StatefulOperator = streaming.StatefulOperator
+    type StateStoreSaveExec = streaming.StateStoreSaveExec
     type StateStoreWriter = streaming.StateStoreWriter
+    type StreamingDeduplicateExec = streaming.StreamingDeduplicateExec
+    type StreamingDeduplicateWithinWatermarkExec = streaming.StreamingDeduplicateWithinWatermarkExec
   }
 
   package stateful {
+    package object flatmapgroupswithstate {
+      type FlatMapGroupsWithStateExec = streaming.FlatMapGroupsWithStateExec
+    }
+
+    package object transformwithstate {
+      type TransformWithStateExec = streaming.TransformWithStateExec
+    }
+
     package object join {
       type StreamingSymmetricHashJoinExec = streaming.StreamingSymmetricHashJoinExec
     }

@@ -40,6 +40,9 @@ private[ckpt] final class CheckpointRequests(
     @volatile var triggered: Future[Message] = _
     @volatile var execution: Option[StreamExecution] = None
     @volatile var current: Message = LocateReply.current(limits = None)
+
+    /** True once the side process has accepted a trigger. */
+    @volatile var isOpen = false
   }
 
   private val jobs = new ConcurrentHashMap[String, Job]()
@@ -116,7 +119,10 @@ private[ckpt] final class CheckpointRequests(
 
   /** Tasks with their state in memory do not ask the side process, but must keep to the same limits. */
   private def noteTrigger(job: Job, reply: Message): Message = {
-    if (!reply.isError) job.current = LocateReply.current(Some(TriggerReply.of(reply).limits))
+    if (!reply.isError) {
+      job.isOpen = true
+      job.current = LocateReply.current(Some(TriggerReply.of(reply).limits))
+    }
     reply
   }
 
@@ -124,7 +130,7 @@ private[ckpt] final class CheckpointRequests(
     Trigger.within(job.id, request).orElse {
       val execution = runs.active(job.id).getOrElse(throw RunningBatch.noSuchQuery(job.id))
       job.execution = Some(execution)
-      RunningBatch.trigger(execution, request.batchId).map(_.toMessage)
+      RunningBatch.trigger(execution, request.batchId, isFirst = !job.isOpen).map(_.toMessage)
     }
 
   private def noteAck(job: Job, ack: StoreRequest, reply: Message): Message = {

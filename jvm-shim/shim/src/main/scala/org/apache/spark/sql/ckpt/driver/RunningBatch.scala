@@ -5,11 +5,15 @@ import java.io.{ByteArrayOutputStream, OutputStream}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
 
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
 import org.apache.spark.sql.ckpt.compat.{OffsetLogs, StreamingPlans}
 import org.apache.spark.sql.ckpt.logs.FencedLog
-import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, SourceOffset, Trigger}
+import org.apache.spark.sql.ckpt.meaning.QueryPlans
+import org.apache.spark.sql.ckpt.protocol.{OperatorPlan, QueryMeaning, SourceOffset, Trigger}
 import org.apache.spark.sql.ckpt.ui.CheckpointUI
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
@@ -22,7 +26,7 @@ import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, S
  * The driver's knowledge of a running micro-batch: which subtasks must acknowledge its checkpoint, and which offsets it
  * reads up to. It is the content of the `trigger` message.
  */
-private[driver] object RunningBatch {
+private[driver] object RunningBatch extends Logging {
 
   /** The execution of a query that runs in this driver, in a session of the same shared state. */
   def find(session: SparkSession, queryId: UUID): Option[StreamExecution] =
@@ -35,8 +39,12 @@ private[driver] object RunningBatch {
         Option(execution.lastExecution).exists(plan => operators(plan).nonEmpty)
     }
 
-  /** The trigger message of a batch, or None if the query is not executing this batch now. */
-  def trigger(execution: StreamExecution, batchId: Long): Option[Trigger] =
+  /**
+   * The trigger message of a batch, or None if the query is not executing this batch now.
+   *
+   * @param isFirst true for the first batch of the run, whose message says what the state means
+   */
+  def trigger(execution: StreamExecution, batchId: Long, isFirst: Boolean): Option[Trigger] =
     Option(execution.lastExecution).filter(_.currentBatchId == batchId).map { plan =>
       val settings = plan.sparkSession.sessionState.conf.getAllConfs
       val location = execution.resolvedCheckpointRoot
@@ -57,7 +65,17 @@ private[driver] object RunningBatch {
         FileSystemSettings.of(location, plan.sparkSession.sessionState.newHadoopConf()),
         StreamingPlans.realTimeMs(execution.trigger),
         logEpoch(execution),
-        CheckpointUI.wantsDetails(plan.sparkSession.sparkContext))
+        CheckpointUI.wantsDetails(plan.sparkSession.sparkContext),
+        if (isFirst) meaningOf(execution, plan) else None)
+    }
+
+  /** A query whose plan has no meaning runs as well; only its changes are not noticed. */
+  private def meaningOf(execution: StreamExecution, plan: IncrementalExecution): Option[QueryMeaning] =
+    try Some(QueryPlans.meaningOf(execution, plan))
+    catch {
+      case NonFatal(e) =>
+        logWarning(s"cannot tell what the state of the query ${execution.id} means, so its changes are not noticed", e)
+        None
     }
 
   /** Text of a batch's entry in the offset log, as this run has written it. */

@@ -44,6 +44,7 @@ private[ckpt] final case class SourceOffset(name: String, offset: Option[String]
  * @param realTimeMs length of the batch in real-time mode, where [[EndOffsets]] follows the acks; None in other modes
  * @param logEpoch  log epoch at the start of the query, if its logs are fenced
  * @param reportDetails whether the driver wants operators and subtasks in reports of checkpoints
+ * @param meaning   what the state of the query means, in the first trigger of a run
  */
 private[ckpt] final case class Trigger(
     job: String,
@@ -61,7 +62,8 @@ private[ckpt] final case class Trigger(
     hadoop: Map[String, String],
     realTimeMs: Option[Long] = None,
     logEpoch: Option[Long] = None,
-    reportDetails: Boolean = false)
+    reportDetails: Boolean = false,
+    meaning: Option[QueryMeaning] = None)
     extends JobMessage {
 
   def toMessage: Message = Message(Trigger.Kind, job, Trigger.json.write(this))

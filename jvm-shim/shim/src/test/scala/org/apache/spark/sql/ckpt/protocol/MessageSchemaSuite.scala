@@ -51,6 +51,7 @@ class MessageSchemaSuite extends AnyFunSuite {
           Nil
         case "string" if value.isTextual => Nil
         case "boolean" if value.isBoolean => Nil
+        case "null" if value.isNull => Nil
         case _ => refused
       }
     }
@@ -76,9 +77,15 @@ class MessageSchemaSuite extends AnyFunSuite {
   private val inFile =
     SegmentRef(0, 6, new Blocks(Array(1), Array(20L)), 60, Some("x"), 100, Seq(PartitionFilter(3, Set(1))))
 
+  private val meaning = QueryMeaning(
+    Seq(SourceMeaning("kafka subscribe=t", 0)),
+    Seq(OperatorMeaning(1, "agg", Some("INNER join"), Seq(KeyMeaning("k", "0.k")), Seq(KeyMeaning("k", "1.k")), Seq("a", "b"),
+      Seq(FunctionMeaning("sum(0.v)", "sum(v)", Seq("sum"), Some(Seq(None, Some("0"))), Seq("sum"))))),
+    Seq("0.ts 1 hours"))
+
   private val trigger = Trigger("job", "location", "query", Some("name"), 7, 8, 2, "4.2.0", Seq(operator),
     Seq(SourceOffset("0", Some("{}")), SourceOffset("1", None)), Some("v1"), Map("a" -> "b"), Map("c" -> "d"),
-    Some(5L), Some(3L), reportDetails = true)
+    Some(5L), Some(3L), reportDetails = true, meaning = Some(meaning))
 
   private val ack = Ack(header, "id", Some("before"), 10, 2, 1, task, inline, Some(ReadyBase(inFile, "of 6")),
     Some(ReadyMerge(inFile.copy(firstVersion = 3), "digest")), Seq(VersionSpan(3, 4)), Some("no space"),
@@ -88,7 +95,7 @@ class MessageSchemaSuite extends AnyFunSuite {
     Start(5, "4.2.0", 4242, 1).toMessage,
     Check(Map("a" -> "b")).toMessage,
     trigger.toMessage,
-    trigger.copy(queryName = None, offsetLog = None, realTimeMs = None, logEpoch = None).toMessage,
+    trigger.copy(queryName = None, offsetLog = None, realTimeMs = None, logEpoch = None, meaning = None).toMessage,
     Locate(header, Some("id"), Some("mine")).toMessage,
     Locate(header.copy(standalone = Some(trigger)), None, None).toMessage,
     ack.toMessage,

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.ckpt.meaning
+
+import org.apache.spark.sql.catalyst.expressions.{Expression, NamedExpression}
+import org.apache.spark.sql.ckpt.compat.StreamingPlans
+import org.apache.spark.sql.ckpt.protocol.{FunctionMeaning, KeyMeaning, OperatorMeaning}
+import org.apache.spark.sql.execution.{FilterExec, SparkPlan}
+import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
+import org.apache.spark.sql.execution.python.streaming.{FlatMapGroupsInPandasWithStateExec, TransformWithStateInPySparkExec}
+import org.apache.spark.sql.execution.streaming.operators.stateful._
+import org.apache.spark.sql.execution.streaming.operators.stateful.flatmapgroupswithstate.FlatMapGroupsWithStateExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
+import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
+
+/** Stateful operators of a plan whose operators are numbered. */
+private[meaning] final class OperatorMeanings(lineage: Lineage) {
+
+  def of(plan: SparkPlan): Seq[OperatorMeaning] =
+    StreamingPlans.collect(plan) { case writer: StateStoreWriter => of(writer) }.sortBy(_.operatorId)
+
+  private def of(writer: StateStoreWriter): OperatorMeaning = {
+    val plain = OperatorMeaning(
+      writer.asInstanceOf[StatefulOperator].getStateInfo.operatorId, writer.shortName, detail = None, keys = Nil)
+    writer match {
+      case save: StateStoreSaveExec =>
+        plain.copy(keys = keys(save.keyExpressions), functions = functions(save.child))
+      case sessions: SessionWindowStateStoreSaveExec =>
+        plain.copy(detail = Some(lineage.text(sessions.sessionExpression)),
+          keys = keys(sessions.keyWithoutSessionExpressions), functions = functions(sessions.child))
+      case dedup: StreamingDeduplicateExec => plain.copy(keys = keys(dedup.keyExpressions))
+      case dedup: StreamingDeduplicateWithinWatermarkExec => plain.copy(keys = keys(dedup.keyExpressions))
+      case join: StreamingSymmetricHashJoinExec =>
+        plain.copy(detail = Some(s"${join.joinType.sql} join"), keys = keys(join.leftKeys),
+          rightKeys = keys(join.rightKeys), sides = Seq(join.left, join.right).map(conditions))
+      case groups: FlatMapGroupsWithStateExec => plain.copy(keys = keys(groups.groupingAttributes))
+      case groups: FlatMapGroupsInPandasWithStateExec => plain.copy(keys = keys(groups.groupingAttributes))
+      case processor: TransformWithStateExec => plain.copy(keys = keys(processor.groupingAttributes))
+      case processor: TransformWithStateInPySparkExec => plain.copy(keys = keys(processor.groupingAttributes))
+      case _ => plain
+    }
+  }
+
+  private def keys(expressions: Seq[Expression]): Seq[KeyMeaning] = expressions.map { expression =>
+    val name = expression match {
+      case named: NamedExpression => named.name
+      case other => lineage.shown(other)
+    }
+    KeyMeaning(name, lineage.text(expression))
+  }
+
+  private def conditions(side: SparkPlan): String =
+    side.collect { case filter: FilterExec => lineage.text(filter.condition) }.mkString(" AND ")
+
+  /**
+   * The functions whose buffers are stored, in their order: those of the aggregate below the operator. Their filters are
+   * in the aggregate of the input.
+   */
+  private def functions(below: SparkPlan): Seq[FunctionMeaning] = {
+    val levels = below.collect { case aggregate: BaseAggregateExec => aggregate.aggregateExpressions }
+    val filters = levels.flatten.flatMap(each => each.filter.map(each.resultId -> _)).toMap
+    levels.headOption.getOrElse(Nil).map { each =>
+      AggregateMeanings.of(each.copy(filter = filters.get(each.resultId)), lineage)
+    }
+  }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.ckpt.meaning
+
+import java.util.{Map => JMap, UUID}
+
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.catalyst.plans.logical.{EventTimeWatermark, LogicalPlan}
+import org.apache.spark.sql.ckpt.protocol.QueryMeaning
+import org.apache.spark.sql.classic.{DataFrame, SparkSession}
+import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
+import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution, WatermarkPropagator}
+import org.apache.spark.sql.streaming.OutputMode
+
+/**
+ * Plans of streaming queries, and what they mean. A query is planned without a start: no source is asked, no data is
+ * read and no task runs. Leaves stay `StreamingRelation`s, which Spark plans for `explain`.
+ */
+private[ckpt] object QueryPlans {
+
+  /** Meaning of a batch that runs. Planned once more if a source of the batch has no input: Spark evaluates its part. */
+  def meaningOf(query: StreamExecution, batch: IncrementalExecution): QueryMeaning =
+    meaningOf(batch, query.analyzedPlan).getOrElse {
+      val again = new IncrementalExecution(batch.sparkSession, query.analyzedPlan, batch.outputMode,
+        batch.checkpointLocation, UUID.randomUUID(), UUID.randomUUID(), batch.currentBatchId, None,
+        batch.offsetSeqMetadata, WatermarkPropagator.noop(), isFirstBatch = false)
+      meaningOf(again, query.analyzedPlan).getOrElse {
+        throw new IllegalStateException("columns of the plan have no definition")
+      }
+    }
+
+  /**
+   * Plans batch 0 of a query. Spark writes its state schemas and operator metadata below `state`.
+   *
+   * @param query    the query's rows
+   * @param mode     its output mode
+   * @param location an empty directory, but for `offsets/0`
+   * @param settings settings that a start takes from the offset log
+   * @param metadata JSON of an entry of the offset log with them (`OffsetSeqMetadata`)
+   * @return the meaning of its state, as JSON
+   */
+  def plan(
+      query: DataFrame,
+      mode: String,
+      location: String,
+      settings: JMap[String, String],
+      metadata: String): String = {
+    val session = query.sparkSession.cloneSession()
+    settings.asScala.foreach { case (key, value) => session.conf.set(key, value) }
+    session.withActive {
+      val analyzed = query.queryExecution.analyzed
+      val execution = new IncrementalExecution(session, analyzed, outputMode(mode), s"$location/state",
+        UUID.randomUUID(), UUID.randomUUID(), 0, None, OffsetSeqMetadata(metadata), WatermarkPropagator.noop(),
+        isFirstBatch = true)
+      meaningOf(execution, analyzed).getOrElse(throw new IllegalStateException("columns of the plan have no definition"))
+        .toJson
+    }
+  }
+
+  private def meaningOf(execution: IncrementalExecution, analyzed: LogicalPlan): Option[QueryMeaning] = {
+    val sources = StreamSources.of(analyzed)
+    val lineage = new Lineage(sources.columns, Seq(execution.analyzed, execution.optimizedPlan))
+    val watermarks = analyzed.collect { case node: EventTimeWatermark =>
+      s"${lineage.text(node.eventTime)} ${node.delay}"
+    }
+    val meaning = QueryMeaning(sources.all, new OperatorMeanings(lineage).of(execution.executedPlan), watermarks)
+    if (lineage.isIncomplete) None else Some(meaning)
+  }
+
+  private def outputMode(name: String): OutputMode = name match {
+    case "append" => OutputMode.Append()
+    case "update" => OutputMode.Update()
+    case "complete" => OutputMode.Complete()
+  }
+}

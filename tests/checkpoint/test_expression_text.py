@@ -1,0 +1,34 @@
+"""Texts of Spark's expressions for people."""
+
+from __future__ import annotations
+
+import pytest
+
+from spark_ckpt.checkpoint.expression_text import is_window, worded
+
+_MICROS = "precisetimestampconversion(0.ts, TimestampType, LongType)"
+MINUTE = 60_000_000
+
+
+def window(length: int, slide: int, start: int = 0) -> str:
+    """A time window as Spark 4.2 resolves it, without the case of negative times."""
+    begin = f"(({_MICROS} - (({_MICROS} - {start}) % {slide})) - 0)"
+    times = ", ".join(
+        f"precisetimestampconversion({at}, LongType, TimestampType)" for at in (begin, f"({begin} + {length})")
+    )
+    return f"named_struct(start, {times})"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (window(5 * MINUTE, 5 * MINUTE), "window(0.ts, 5 min long)"),
+        (window(5 * MINUTE, MINUTE), "window(0.ts, 5 min long, every 1 min)"),
+        (window(5 * MINUTE, 5 * MINUTE, MINUTE), "window(0.ts, 5 min long, from 1 min on)"),
+        ("precisetimestampconversion(x % 5)", "a time window"),
+        ("upper(0.k)", "upper(0.k)"),
+    ],
+)
+def test_a_window_has_few_words(text: str, words: str) -> None:
+    assert worded(text) == words
+    assert is_window(text) is ("window" in words)
