@@ -16,6 +16,9 @@ class Feature(str, Enum):
     SEEN_RECORDS = "seen-records"
     """In a claim: records below it count only if its field `seen` has their ids. A reader that ignores it takes a
     record of a fenced driver for a completed checkpoint."""
+    EVOLVED_SCHEMAS = "evolved-schemas"
+    """In a checkpoint's record: checkpoints from before an evolution of the query have other schemas than Spark's files
+    (`ckpt/evolved`). A reader that ignores it reads their rows as those of another type."""
     PARTITION_FILTERS = "partition-filters"
     """In `spark-batch`: rows of a segment count only if they pass its filters. A reader that ignores them counts a row
     once for each subtask that shares the segment."""

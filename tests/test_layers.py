@@ -19,12 +19,13 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "__init__ | __main__",
         "cli | bridge",
-        "reading | session | migrate | edit",
+        "reading | session | migrate | edit | evolve",
         "flink.export | flink.importing",
         "flink.tables",
         "flink.types",
         "flink.streams | flink.rocksdb",
         "flink",
+        "state_writing",
         "coordinator | operations | state",
         "recovery",
         "location",
@@ -48,6 +49,7 @@ ONLY_BY: dict[str, frozenset[str]] = {
     "flink": frozenset({"__init__", "cli", "reading"}),
     "migrate": frozenset({"__init__", "cli"}),
     "edit": frozenset({"__init__", "cli"}),
+    "evolve": frozenset({"__init__", "cli"}),
     "coordinator": frozenset({"bridge"}),
 }
 """Importers of packages that no other package imports, whatever its layer. So the core never imports Flink's wing."""

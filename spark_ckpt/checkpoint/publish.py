@@ -81,7 +81,7 @@ class Publisher:
     was_deleted: Callable[[str], bool] = lambda path: False
     written: list[str] = field(default_factory=list)
 
-    def publish(self, new: NewCheckpoint, now_ms: int) -> CheckpointRecord:
+    def publish(self, new: NewCheckpoint, now_ms: int, evolved: int | None = None) -> CheckpointRecord:
         """Make a checkpoint durable. It does not exist before this call, and is durable once the call returns.
 
         After any error other than `UnknownOutcomeError` or `FencedError`, nothing refers to the files in `written`.
@@ -89,6 +89,7 @@ class Publisher:
         Args:
             new: checkpoint.
             now_ms: current time, in milliseconds since 1970 UTC.
+            evolved: the last batch before the evolution that the checkpoint is of; None for any other checkpoint.
 
         Raises:
             FencedError, UnknownOutcomeError, StorageError: as documented for `CompletedCheckpointStore.add`.
@@ -115,8 +116,18 @@ class Publisher:
                 rows=rows,
                 operators=operators,
                 metadata=metadata,
+                evolved=self._evolved(new.batch.batch_id) if evolved is None else evolved,
             )
         )
+
+    def _evolved(self, batch_id: int) -> int | None:
+        """The last batch before the newest evolution, if it is earlier than this batch, and a retained checkpoint is
+        from before it."""
+        newest = self.store.latest()
+        if newest is None or newest.evolved is None:
+            return None
+        is_between = self.store.all()[0].batch_id <= newest.evolved < batch_id
+        return newest.evolved if is_between else None
 
     def _write_metadata(self, new: NewCheckpoint, size: StateSize) -> MetadataReference:
         """Write `_metadata` under a name that no earlier attempt has used, because late requests may still create or

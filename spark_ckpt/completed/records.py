@@ -148,6 +148,8 @@ class CheckpointRecord:
         rows: number of rows across all stores.
         operators: one summary per store of each operator.
         metadata: reference to its `_metadata`.
+        evolved: last batch before the newest evolution of the query, while checkpoints from before it, which have other
+            schemas, are retained; None otherwise.
     """
 
     id: int
@@ -163,6 +165,7 @@ class CheckpointRecord:
     rows: int
     operators: tuple[OperatorSummary, ...]
     metadata: MetadataReference
+    evolved: int | None = None
 
     kind = "checkpoint"
 
@@ -225,7 +228,9 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def _features(record: Record) -> list[str]:
-    return [Feature.SEEN_RECORDS.value] if isinstance(record, ClaimRecord) and record.seen is not None else []
+    if isinstance(record, ClaimRecord):
+        return [Feature.SEEN_RECORDS.value] if record.seen is not None else []
+    return [Feature.EVOLVED_SCHEMAS.value] if record.evolved is not None else []
 
 
 def _record(content: Mapping[str, Any]) -> Record:
@@ -254,6 +259,7 @@ def _record(content: Mapping[str, Any]) -> Record:
         rows=int(content["rows"]),
         operators=tuple(_make(OperatorSummary, operator) for operator in content["operators"]),
         metadata=_make(MetadataReference, content["metadata"]),
+        evolved=None if content.get("evolved") is None else int(content["evolved"]),
     )
 
 

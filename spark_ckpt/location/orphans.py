@@ -20,6 +20,7 @@ from spark_ckpt.checkpoint.layout import (
 from spark_ckpt.completed import LOG
 from spark_ckpt.location.errors import LinkedStateError, ModificationTimeUnknownError
 from spark_ckpt.metadata import METADATA_FILE_NAME
+from spark_ckpt.spark_files.evolved import EVOLVED
 from spark_ckpt.spark_files.rollbacks import ROLLBACKS
 from spark_ckpt.storage import FileInfo, Storage
 
@@ -29,6 +30,7 @@ _DIRECTORIES = (
     ROLLBACKS.removeprefix(f"{CKPT}/"),
     SAVEPOINTS,
     TASK_OWNED,
+    EVOLVED.removeprefix(f"{CKPT}/"),
 )
 
 MINIMUM_GRACE_SECONDS = 600.0

@@ -21,6 +21,7 @@ from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.spark_logs_check import check_agreement, recorded_offsets
 from spark_ckpt.recovery.state_check import check_state
 from spark_ckpt.spark_files.delta_schemas import SCHEMA_LOG
+from spark_ckpt.spark_files.evolved import files_at, files_below
 from spark_ckpt.spark_files.logs import (
     QUERY,
     SOURCES,
@@ -28,7 +29,7 @@ from spark_ckpt.spark_files.logs import (
     BatchLog,
     SparkLog,
     entry_name,
-    operator_directory,
+    make_partitions,
 )
 from spark_ckpt.storage import MAX_READINGS, Storage, copy_file, until_stable
 
@@ -104,15 +105,19 @@ class Copier:
             raise TargetNotEmptyError(self._target.location)
         self._sizes[name] = len(data)
 
-    def copy(self, name: str) -> None:
+    def copy(self, name: str, source: Storage | None = None) -> None:
         """Copies a file unless it was copied before: a name never gets new content.
+
+        Args:
+            name: name of the file.
+            source: storage of the file; by default that of all files.
 
         Raises:
             StateFileNotFoundError: the source has no such file.
             StorageError: it cannot be copied.
         """
         if name not in self._sizes:
-            self._sizes[name] = copy_file(self._source, name, self._target, name)
+            self._sizes[name] = copy_file(source or self._source, name, self._target, name)
 
     def copy_checkpoint(self, checkpoint_id: int | None) -> Snapshot:
         """Copies the state files of a checkpoint.
@@ -152,22 +157,22 @@ class Copier:
             StorageError: a file cannot be copied, or the files of the source keep changing.
         """
 
+        source = files_at(self._source, snapshot.record.batch_id)
+
         def copy_once() -> bool | None:
-            names = _spark_files(self._source, snapshot.record.batch_id)
+            names = _spark_files(source, snapshot.record.batch_id)
             try:
                 for name in names:
-                    self.copy(name)
+                    self.copy(name, source)
             except StateFileNotFoundError:
                 return None  # a source has compacted its log
             # A listing of a changing directory may lack older entries than those it has.
-            return names == _spark_files(self._source, snapshot.record.batch_id) or None
+            return names == _spark_files(source, snapshot.record.batch_id) or None
 
         until_stable(copy_once, self._source.describe(SOURCES))
         batch = snapshot.state().batch
         assert batch is not None
-        for store in batch.stores:
-            for partition in range(store.parallelism):
-                self._target.make_directory(f"{operator_directory(store.operator_id)}/{partition}")
+        make_partitions(self._target, {store.operator_id: store.parallelism for store in batch.stores})
 
     def copy_logs(self, snapshot: Snapshot) -> None:
         """Copies the log entries that a start after a checkpoint needs, the commit last: without it Spark starts no
@@ -227,8 +232,10 @@ class Copier:
         Raises:
             StorageError: the source cannot be listed.
         """
-        names = [*_spark_files(self._source, snapshot.record.batch_id), QUERY, *_log_entries(snapshot.record.batch_id)]
-        sizes = {**_state_files(snapshot.state().table), **_sizes(self._source, names)}
+        batch_id = snapshot.record.batch_id
+        source = files_at(self._source, batch_id)
+        names = [*_spark_files(source, batch_id), QUERY, *_log_entries(batch_id)]
+        sizes = {**_state_files(snapshot.state().table), **_sizes(source, names)}
         sizes |= {name: len(data) for name, data in written.items()}
         return self.result(snapshot, query_id, sizes)
 
@@ -290,21 +297,6 @@ def _schema_logs(storage: Storage, directory: str) -> Iterator[str]:
         if not entry.is_directory or entry.name.startswith(".") or entry.name in _OTHERS:
             continue
         yield from files_below(storage, path) if entry.name.startswith(SCHEMA_LOG) else _schema_logs(storage, path)
-
-
-def files_below(storage: Storage, directory: str) -> Iterator[str]:
-    """All files below a directory except hidden ones: temporary files, and checksums that Hadoop recreates.
-
-    Raises:
-        StorageError: a directory cannot be listed.
-    """
-    for entry in sorted(storage.list(directory), key=lambda entry: entry.name):
-        if entry.name.startswith("."):
-            continue
-        if entry.is_directory:
-            yield from files_below(storage, f"{directory}/{entry.name}")
-        else:
-            yield f"{directory}/{entry.name}"
 
 
 def _damaged(record: CheckpointRecord, damage: Damage) -> DamagedCheckpointError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol
@@ -19,6 +19,7 @@ from spark_ckpt.location.orphans import Leftover, list_all, list_temporaries, se
 from spark_ckpt.metadata import METADATA_FILE_NAME, loads
 from spark_ckpt.operations.errors import CollectionRefusedError
 from spark_ckpt.progress import Progress
+from spark_ckpt.spark_files.evolved import evolutions, files_below
 from spark_ckpt.storage import Storage, until_stable
 
 DEFAULT_GRACE_SECONDS = 24 * 3600.0
@@ -92,7 +93,8 @@ def collect_garbage(
     clock: Clock | None = None,
     progress: Progress = lambda done, of: None,
 ) -> Collection:
-    """Deletes files below `ckpt` that no completed checkpoint refers to, and state files of an earlier provider.
+    """Deletes files below `ckpt` that no completed checkpoint refers to, and state files of an earlier provider. Files
+    of Spark that an evolution of the query has replaced go with the last checkpoint from before it.
 
     Safe while the query runs, even after a long idle time: the files of a pending checkpoint are written after the
     newest complete one, or shortly before. So age counts from that checkpoint, not from now. Both times come from the
@@ -122,9 +124,10 @@ def collect_garbage(
     # Listed before the log is read again: the listing lacks files of a checkpoint that completes in between.
     listing = list_all(storage)
     there = [*listing.state, *list_temporaries(storage)]
+    schemas = _unneeded_schemas(storage, log)
     used = references(storage, there, log)
     before_ms = min(now_ms, _newest_ms(there, log, log_ms)) - int(grace_seconds * 1000) if grace_seconds else None
-    orphans = sorted(select_orphans(there, used, before_ms), key=lambda orphan: orphan.path)
+    orphans = sorted([*select_orphans(there, used, before_ms), *schemas], key=lambda orphan: orphan.path)
     if orphans and not dry_run:
         storage.sync_deletions(LOG)  # a power loss must not bring back a record without its files
     earlier = earlier_states.find(storage) if earlier_states else None
@@ -135,6 +138,15 @@ def collect_garbage(
         failed += earlier_states.delete(storage, earlier, lambda: progress(next(numbers), total))
     foreign = sorted(listing.foreign, key=lambda other: other.path)
     return Collection(storage.location, dry_run, tuple(orphans), tuple(failed), tuple(foreign), earlier)
+
+
+def _unneeded_schemas(storage: Storage, log: Scan) -> Iterator[Leftover]:
+    """Files that evolutions of the query have replaced, once every checkpoint from before them is gone."""
+    oldest = min((record.batch_id for record in log.records), default=-1)
+    for replaced in evolutions(storage):
+        if replaced.batch_id < oldest:
+            for name in files_below(storage, replaced.root):
+                yield Leftover(name.removeprefix(f"{CKPT}/"), storage.size(name), None)
 
 
 def _newest_ms(there: Sequence[Leftover], log: Scan, log_ms: int) -> int:

@@ -17,6 +17,7 @@ from spark_ckpt.operations.copy import CheckpointCopy, Copier, files_of_sources
 from spark_ckpt.progress import Progress
 from spark_ckpt.redaction import HIDDEN
 from spark_ckpt.spark_files.delta_schemas import is_schema_log, moved_schema_log
+from spark_ckpt.spark_files.evolved import files_at
 from spark_ckpt.spark_files.logs import QUERY, SparkLog
 from spark_ckpt.storage import Storage
 
@@ -74,6 +75,7 @@ def restore(
 
 def _moved_files(source: Storage, target: Storage, snapshot: Snapshot) -> dict[str, bytes]:
     """Files with the location in them, changed to the new one: metadata of operators, and schemas that Delta tracks."""
+    source = files_at(source, snapshot.record.batch_id)
     log = SparkLog(source)
     location = as_hadoop_writes(target.location)
     return {

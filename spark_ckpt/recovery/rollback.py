@@ -24,7 +24,8 @@ from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.location.listing import checkpoint_directories
 from spark_ckpt.location.orphans import list_state, select_orphans
 from spark_ckpt.recovery.fence import FencedLogs, check_not_subsumed, fenced_logs, publish_again
-from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name
+from spark_ckpt.spark_files.evolved import put_back
+from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name, make_partitions
 from spark_ckpt.storage import Storage, copy_file
 
 ROLLBACK_DIR = "rolled-back"
@@ -127,7 +128,8 @@ def _move_later_batches(
     later: Sequence[CheckpointRecord],
     heartbeat: Callable[[], None],
 ) -> Rollback:
-    """Moves all files later than a checkpoint, newest first, Spark's log entries before the checkpoints.
+    """Moves all files later than a checkpoint, newest first, Spark's log entries before the checkpoints. If the query
+    has evolved since, the earlier files of its state and sources come back.
 
     After an interruption at any point, the last batch in Spark's logs has its checkpoint.
 
@@ -158,6 +160,9 @@ def _move_later_batches(
         store.subsume(other)  # the record first: a checkpoint that is found must be whole
         moving.move(in_location(other.metadata.path))
         heartbeat()
+    logs.check()
+    if put_back(storage, record.batch_id):
+        make_partitions(storage, {operator.operator_id: operator.parallelism for operator in record.operators})
     for path in _unneeded(storage, store.all()):
         logs.check()
         moving.move(in_location(path))

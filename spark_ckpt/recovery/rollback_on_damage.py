@@ -21,6 +21,7 @@ from spark_ckpt.recovery.rollback import claim_and_move, claim_location
 from spark_ckpt.recovery.state_check import check_subtask
 from spark_ckpt.recovery.verdict import verify_checkpoint
 from spark_ckpt.spark_files.errors import LogFencedError
+from spark_ckpt.spark_files.evolved import replaced_after
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import Storage
@@ -87,6 +88,8 @@ class AutomaticRollback:
             self.heartbeat()
             if record.id == getattr(cause, "checkpoint_id", None):
                 continue
+            if replaced_after(self.storage, record.batch_id) is not None:
+                break  # it is from before an evolution, and the query that starts is the one after it
             verdict = verify_checkpoint(self.storage, record, progress=lambda done, of: self.heartbeat())
             if verdict.is_whole and verdict.can_go_back:
                 self.begins()

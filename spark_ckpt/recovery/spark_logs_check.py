@@ -15,6 +15,7 @@ from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.start_check import Start, check_start
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.errors import SparkLogFormatError
+from spark_ckpt.spark_files.evolved import files_at
 from spark_ckpt.spark_files.logs import QUERY, BatchLog, SparkBatches, SparkLog, entry_name
 from spark_ckpt.storage import Storage
 
@@ -61,7 +62,7 @@ def check_agreement(
         yield from _check_offsets(storage, log, batches, batch, metadata, needs_settings)
     yield from _check_commit(storage, log, batches, state, is_newest_of_version)
     if (batches.can_follow(batch.batch_id) and not is_repeated_from) or is_savepoint(storage):
-        yield from check_start(storage, Start.after(batch.batch_id), batch)
+        yield from check_start(files_at(storage, batch.batch_id), Start.after(batch.batch_id), batch)
 
 
 def _check_offsets(

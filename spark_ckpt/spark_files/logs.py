@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -228,6 +229,21 @@ def checksum_name(name: str) -> str:
 def operator_directory(operator_id: int) -> str:
     """Directory of an operator, relative to the checkpoint location."""
     return f"{STATE}/{operator_id}"
+
+
+def make_partitions(storage: Storage, partitions: Mapping[int, int]) -> None:
+    """Creates the directories of partitions, which the `statestore` source lists.
+
+    Args:
+        storage: storage of the checkpoint location.
+        partitions: number of partitions of each operator.
+
+    Raises:
+        StorageError: a directory cannot be created.
+    """
+    for operator_id, number in partitions.items():
+        for partition in range(number):
+            storage.make_directory(f"{operator_directory(operator_id)}/{partition}")
 
 
 def first_metadata(operator_id: int) -> str:

@@ -11,6 +11,7 @@ from spark_ckpt.checkpoint.compose import decompose
 from spark_ckpt.checkpoint.load import check_files
 from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
 from spark_ckpt.location.savepoint import is_savepoint, with_location_paths
+from spark_ckpt.spark_files.evolved import files_at
 from spark_ckpt.spark_files.operator_metadata import OperatorMetadata, VariableKind, read_operator_metadata
 from spark_ckpt.spark_files.schemas import FamilySchema, read_schema
 from spark_ckpt.state.errors import StateNotFoundError, UnsupportedStateError
@@ -120,6 +121,7 @@ def open_state(location: str, checkpoint_id: int | None = None) -> StateCatalog:
     batch, table = decompose(with_location_paths(found.metadata) if is_savepoint(storage) else found.metadata)
     if found.record is not None:
         check_files(storage, found.record, table)
+        storage = files_at(storage, batch.batch_id)
     is_avro = any(
         state.name == SPARK_OFFSETS and _AVRO in state.payload.decode(errors="replace")
         for state in found.metadata.master_states

@@ -19,6 +19,7 @@ from spark_ckpt.state.partition_hash import grouping_hashes
 from spark_ckpt.state.rows import Rows
 from spark_ckpt.state.unsafe_row import decode_rows, struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
+from spark_ckpt.state_writing.family_rows import FamilyRows
 
 _MAX_KEY_CHARACTERS = 200
 
@@ -29,25 +30,6 @@ _VALUE_COLUMNS = {
     TargetKind.MAP: "user_map_value",
 }
 _MAP_KEY, _TIME = "user_map_key", "expiration_timestamp_ms"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FamilyRows:
-    """Rows of one column family.
-
-    Args:
-        family: the column family.
-        keys: the keys.
-        values: the values.
-        hashes: int32, Spark's hash of the grouping key of each row.
-        lists: True if the rows of a key are a list.
-    """
-
-    family: FamilySchema
-    keys: Rows
-    values: Rows
-    hashes: NDArray[np.int32]
-    lists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

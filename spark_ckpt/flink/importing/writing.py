@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -10,20 +11,21 @@ from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, in
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, Owner
 from spark_ckpt.errors import StorageError
-from spark_ckpt.flink.importing.bases import families_of, write_bases
 from spark_ckpt.flink.importing.checking import RowDigest, check_rows
-from spark_ckpt.flink.importing.errors import FlinkImportRefusedError
+from spark_ckpt.flink.importing.errors import FlinkImportRefusedError, FlinkImportRowError
 from spark_ckpt.flink.importing.plan import ImportPlan
 from spark_ckpt.flink.importing.result import FlinkImport
 from spark_ckpt.flink.importing.rows import RowEncoder
-from spark_ckpt.flink.importing.spill import RowSpill
-from spark_ckpt.flink.importing.targets import TargetKind
+from spark_ckpt.flink.importing.targets import Target, TargetKind
 from spark_ckpt.flink.tables.read import FlinkScan
 from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.state.catalog import StateCatalog, Store
+from spark_ckpt.state_writing.bases import WrittenFamily, write_bases
+from spark_ckpt.state_writing.errors import RepeatedKeyError
+from spark_ckpt.state_writing.spill import RowSpill
 
 
 class ImportWriter:
@@ -88,13 +90,20 @@ class ImportWriter:
 
     def _write(self, store: Store) -> list[Chain]:
         encoders = [each for each in self._plan.encoders if each.pair.target.store.state.key == store.state.key]
-        families = families_of([encoder.pair.target for encoder in encoders])
+        targets = [encoder.pair.target for encoder in encoders]
+        families = families_of(targets)
         factors = self._location.catalog.batch.key_group_factors
         with RowSpill(len(store.chains), factors, list(families)) as spill:
             for encoder in encoders:
                 self._read(encoder, spill)
                 self._step()
-            return write_bases(self._storage, spill, families, self._location.version, self._files.append, self._step)
+            version, written = self._location.version, self._files.append
+            try:
+                return write_bases(self._storage, spill, families, version, written, self._step)
+            except RepeatedKeyError as e:
+                title = next(each.title for each in targets if e.family in _names(each))
+                reason = "two rows of Flink have this key in the query"
+                raise FlinkImportRowError(title, "key", e.key, reason) from None
 
     def _read(self, encoder: RowEncoder, spill: RowSpill) -> None:
         target = encoder.pair.target
@@ -155,3 +164,23 @@ class ImportWriter:
     def _step(self) -> None:
         self._done += 1
         self._progress(self._done, self._steps)
+
+
+def families_of(targets: Sequence[Target]) -> dict[str, WrittenFamily]:
+    """The families with rows of their own, by name, in the order of their sections.
+
+    Args:
+        targets: the targets in one store.
+    """
+    result = {}
+    for target in targets:
+        counter = target.beside[0] if target.kind is TargetKind.LIST and target.beside else None
+        result[target.family.name] = WrittenFamily(target.family, target.kind is TargetKind.LIST, counter)
+        if target.kind.is_timers:
+            result |= {other.name: WrittenFamily(other) for other in target.beside}
+    return result
+
+
+def _names(target: Target) -> set[str]:
+    """Names of the column families of a target."""
+    return {target.family.name, *(other.name for other in target.beside)}

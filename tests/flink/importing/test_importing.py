@@ -17,7 +17,7 @@ from spark_ckpt.completed import FilesystemCompletedCheckpointStore
 from spark_ckpt.coordinator import open_job
 from spark_ckpt.flink.export.model import FlinkOperator, FlinkState, StateKind
 from spark_ckpt.flink.export.writer import write_savepoint
-from spark_ckpt.flink.importing import checking, import_flink_savepoint, rows, spill
+from spark_ckpt.flink.importing import checking, import_flink_savepoint, rows
 from spark_ckpt.flink.importing.errors import (
     FlinkImportCheckError,
     FlinkImportRefusedError,
@@ -38,6 +38,8 @@ from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog
 from spark_ckpt.state.errors import UnsupportedFlinkStateError
+from spark_ckpt.state_writing import spill
+from spark_ckpt.state_writing.family_rows import FamilyRows
 from spark_ckpt.storage import LocalStorage
 from tests.flink.importing.places import OFFSETS, files_of, target, variables_of_the_vectors
 from tests.flink.streams.corpus import JOBS, ROWS, StateVector, job, lay_out
@@ -384,7 +386,7 @@ def test_rows_that_are_not_those_of_flink(tmp_path: Path, monkeypatch: pytest.Mo
     before = files_of(location)
     encode = spill.RowSpill.add
 
-    def lose(self: spill.RowSpill, each: rows.FamilyRows) -> None:
+    def lose(self: spill.RowSpill, each: FamilyRows) -> None:
         kept = len(each.keys) - 1
         encode(
             self,

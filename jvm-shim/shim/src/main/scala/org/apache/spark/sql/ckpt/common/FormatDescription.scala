@@ -30,6 +30,7 @@ private[ckpt] object FormatDescription {
   // ---- features that a reader must know ----
   val Features: Set[String] = Set(
     "seen-records",
+    "evolved-schemas",
     "partition-filters",
     "shared-handles",
     "merged-deltas",

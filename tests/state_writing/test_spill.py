@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from spark_ckpt.errors import StorageError
-from spark_ckpt.flink.importing.rows import FamilyRows
-from spark_ckpt.flink.importing.spill import RowSpill
 from spark_ckpt.format.key_groups import factors, key_group_of
 from spark_ckpt.spark_files.schemas import FamilySchema
 from spark_ckpt.spark_files.types import struct_of
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
+from spark_ckpt.state_writing.family_rows import FamilyRows
+from spark_ckpt.state_writing.spill import RowSpill
 from tests.support.state_location import schema
 
 KIND = struct_of(schema(n="long"))

@@ -14,9 +14,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_ckpt.errors import StorageError
-from spark_ckpt.flink.importing.rows import FamilyRows
 from spark_ckpt.format.key_groups import key_group_of
 from spark_ckpt.state.unsafe_row import binary_array
+from spark_ckpt.state_writing.family_rows import FamilyRows
 
 BUFFER_BYTES = 64 << 20
 """Bytes of rows in memory before they are sorted and written."""
@@ -59,7 +59,7 @@ class RowSpill:
         self._buffer: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
         self._edges: list[NDArray[np.int64]] = []
-        descriptor, path = tempfile.mkstemp(prefix="spark-ckpt-import-")
+        descriptor, path = tempfile.mkstemp(prefix="spark-ckpt-rows-")
         os.close(descriptor)
         self._file = Path(path)
         self._writer = pa.ipc.new_file(str(self._file), _SCHEMA)

@@ -1,4 +1,4 @@
-"""Base snapshots of the imported rows."""
+"""Base snapshots of spilled rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,19 +14,22 @@ import pyarrow as pa
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.publish import merge_into_file
-from spark_ckpt.flink.importing.errors import FlinkImportRowError
-from spark_ckpt.flink.importing.spill import RowSpill
-from spark_ckpt.flink.importing.targets import Target, TargetKind
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segment_writer import NewSection, encode_base, list_value
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.unsafe_row import decode_rows
 from spark_ckpt.state.unsafe_row_encoder import encode_rows, rows_of
+from spark_ckpt.state_writing.errors import RepeatedKeyError
+from spark_ckpt.state_writing.spill import RowSpill
 from spark_ckpt.storage import Storage
 
 FILE_BYTES = 64 << 20
 """Bytes of segments in memory before they become a file. A segment is never divided."""
+
+
+Combine: TypeAlias = Callable[[list[bytes], list[bytes]], tuple[list[bytes], list[bytes]]]
+"""Makes one row of each key from keys and values in which keys are repeated."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,33 +38,15 @@ class WrittenFamily:
 
     Args:
         schema: its schema.
-        target: the target whose rows it has.
-        counter: for lists, the family with their lengths.
+        is_list: True if a key has a list of values.
+        counter: for lists, the family with their lengths, if that is written with them.
+        combine: makes one row of those with the same key; None if there must be no such rows.
     """
 
     schema: FamilySchema
-    target: Target
-    counter: FamilySchema | None
-
-    @property
-    def is_list(self) -> bool:
-        """True if a key has a list of values."""
-        return self.target.kind is TargetKind.LIST
-
-
-def families_of(targets: Sequence[Target]) -> dict[str, WrittenFamily]:
-    """The families with rows of their own, by name, in the order of their sections.
-
-    Args:
-        targets: the targets in one store.
-    """
-    result = {}
-    for target in targets:
-        counter = target.beside[0] if target.kind is TargetKind.LIST and target.beside else None
-        result[target.family.name] = WrittenFamily(target.family, target, counter)
-        if target.kind.is_timers:
-            result |= {other.name: WrittenFamily(other, target, None) for other in target.beside}
-    return result
+    is_list: bool = False
+    counter: FamilySchema | None = None
+    combine: Combine | None = None
 
 
 def write_bases(
@@ -76,7 +62,7 @@ def write_bases(
     Args:
         storage: storage of the checkpoint location.
         spill: the rows.
-        families: as `families_of` returns them.
+        families: column families of the store, by name, in the order of the spill.
         version: version of the state.
         written: called with the name of each file before it is written, relative to the location.
         done: called after each partition.
@@ -85,7 +71,7 @@ def write_bases(
         The chain of each partition.
 
     Raises:
-        FlinkImportRowError: two rows have the same key.
+        RepeatedKeyError: two rows have the same key, and nothing combines them.
         KeyGroupTooLargeError: a key group does not fit into a block.
         StorageError: a file cannot be written.
     """
@@ -138,7 +124,9 @@ def _sections(family: WrittenFamily, keys: list[bytes], values: list[bytes]) -> 
     name = family.schema.name
     if not family.is_list:
         if len(set(keys)) != len(keys):
-            raise _repeated(family, keys)
+            if family.combine is None:
+                raise _repeated(family, keys)
+            keys, values = family.combine(keys, values)
         yield NewSection("" if name == DEFAULT_FAMILY else name, keys, values)
         return
     lists: dict[bytes, list[bytes]] = {}
@@ -159,8 +147,7 @@ def _lengths(kind: Struct, lists: Iterable[list[bytes]]) -> list[bytes]:
     return [data[start : start + size] for start in encoded.starts.tolist()]
 
 
-def _repeated(family: WrittenFamily, keys: Sequence[bytes]) -> FlinkImportRowError:
+def _repeated(family: WrittenFamily, keys: Sequence[bytes]) -> RepeatedKeyError:
     (key, _), *_ = Counter(keys).most_common(1)
-    row = rows_of(np.frombuffer(key, np.uint8), np.array([len(key)]), family.target.title)
-    text = str(decode_rows(family.schema.key, row).to_pylist()[0])
-    return FlinkImportRowError(family.target.title, "key", text, "two rows of Flink have this key in the query")
+    row = rows_of(np.frombuffer(key, np.uint8), np.array([len(key)]), family.schema.name)
+    return RepeatedKeyError(family.schema.name, str(decode_rows(family.schema.key, row).to_pylist()[0]))
