@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spark_ckpt.edit import edit_state, erase_state, verify_absent
+    from spark_ckpt.evolution import evolve
     from spark_ckpt.flink.export.exporting import export_savepoint
     from spark_ckpt.flink.importing import import_flink_savepoint
     from spark_ckpt.jars import jar_path
@@ -21,6 +22,7 @@ __all__ = [
     "configure",
     "edit_state",
     "erase_state",
+    "evolve",
     "export_location",
     "export_savepoint",
     "import_flink_savepoint",
@@ -37,6 +39,7 @@ _HOMES = {
     "configure": "spark_ckpt.session",
     "edit_state": "spark_ckpt.edit",
     "erase_state": "spark_ckpt.edit",
+    "evolve": "spark_ckpt.evolution",
     "export_location": "spark_ckpt.migrate",
     "export_savepoint": "spark_ckpt.flink.export.exporting",
     "import_flink_savepoint": "spark_ckpt.flink.importing",

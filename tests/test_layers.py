@@ -19,7 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "__init__ | __main__",
         "cli | bridge",
-        "reading | session | migrate | edit | evolve",
+        "reading | session | migrate | edit | evolution",
         "flink.export | flink.importing",
         "flink.tables",
         "flink.types",
@@ -28,7 +28,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "state_writing",
         "coordinator | operations | state",
         "recovery",
-        "location",
+        "location | driver_jvm",
         "compaction",
         "messages",
         "checkpoint",
@@ -49,7 +49,7 @@ ONLY_BY: dict[str, frozenset[str]] = {
     "flink": frozenset({"__init__", "cli", "reading"}),
     "migrate": frozenset({"__init__", "cli"}),
     "edit": frozenset({"__init__", "cli"}),
-    "evolve": frozenset({"__init__", "cli"}),
+    "evolution": frozenset({"__init__", "cli"}),
     "coordinator": frozenset({"bridge"}),
 }
 """Importers of packages that no other package imports, whatever its layer. So the core never imports Flink's wing."""

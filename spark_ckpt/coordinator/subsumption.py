@@ -10,6 +10,7 @@ from spark_ckpt.checkpoint.policy import retained_checkpoints
 from spark_ckpt.completed import CheckpointRecord, select_subsumed
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.spark_files.evolved import forget_before
 
 _log = logging.getLogger(__name__)
 
@@ -105,10 +106,18 @@ class Subsumption:
                 self._job.store.subsume(record)
                 self._unused += [record.metadata.path, *self._job.registry.unregister(record.id)]
                 self._on_subsumed(record)
+            self._forget_evolutions()
         except SparkCkptError as e:
             self._log(e)
             return False
         return True
+
+    def _forget_evolutions(self) -> None:
+        """Delete files of Spark that an evolution of the query has replaced, once no checkpoint is from before it."""
+        retained = self._job.store.all()
+        evolved = max((record.evolved for record in retained if record.evolved is not None), default=-1)
+        if 0 <= evolved < retained[0].batch_id:
+            forget_before(self._job.storage, retained[0].batch_id)
 
     def _asks_for_owner(self) -> bool:
         """True if this driver is the owner; False if the storage does not answer."""

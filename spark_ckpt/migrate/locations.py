@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from spark_ckpt.completed import Owner
+from spark_ckpt.driver_jvm.files import storage_of
+from spark_ckpt.driver_jvm.objects import has_ended
 from spark_ckpt.errors import SessionConfigError
 from spark_ckpt.migrate.exporting import FORMATS, Export, export_state
 from spark_ckpt.migrate.importing import Import, import_state
-from spark_ckpt.migrate.jvm import state_transfer
-from spark_ckpt.migrate.session_files import storage_of
 from spark_ckpt.migrate.session_jobs import SessionStateJobs
 from spark_ckpt.migrate.undo import Undo, undo_import
 from spark_ckpt.operations.restore import as_hadoop_writes
@@ -106,7 +105,7 @@ def undo_import_of_location(
         See `spark_ckpt.migrate.undo.undo_import`.
     """
     storage = storage_of(spark, location)
-    return undo_import(storage, settings=settings, force=force, dry_run=dry_run, has_ended=partial(_has_ended, spark))
+    return undo_import(storage, settings=settings, force=force, dry_run=dry_run, has_ended=partial(has_ended, spark))
 
 
 def export_location(
@@ -174,11 +173,6 @@ def export_location(
         settings=settings,
         force=force,
         dry_run=dry_run,
-        has_ended=partial(_has_ended, spark),
+        has_ended=partial(has_ended, spark),
         progress=progress,
     )
-
-
-def _has_ended(spark: Any, owner: Owner) -> bool:  # noqa: ANN401  (Py4J has no types)
-    """True if the session's own JVM ran the query, and does so no more."""
-    return bool(state_transfer(spark).hasEnded(spark._jsparkSession, owner.pid, owner.run_id))

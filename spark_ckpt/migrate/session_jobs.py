@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spark_ckpt.driver_jvm.objects import state_transfer
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.migrate.errors import StateTransferError
-from spark_ckpt.migrate.jvm import state_transfer
 from spark_ckpt.migrate.state_jobs import (
     DescribedStore,
     ExportedPartition,

@@ -7,7 +7,7 @@ repeated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,7 @@ from spark_ckpt.checkpoint.load import CheckpointState, version_not_found
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, inline_state_in_file, with_chains
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, Owner
-from spark_ckpt.location.driver_liveness import check_fenced, may_write
+from spark_ckpt.location.driver_liveness import HasEnded, check_fenced, may_write, never_ended
 from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.operations.last_batch import Refuse, SparkLogs, checkpoint_of_last_batch, read_logs, state_ids
 from spark_ckpt.recovery.fence import FencedLogs, fenced_logs
@@ -72,13 +72,23 @@ class Change:
         """Version of the state after so many added batches."""
         return self.batch.version + batches
 
-    def write(self, table: ChainTable, offsets: OffsetEntry | None = None, batches: int = 1) -> CheckpointRecord:
+    def write(
+        self,
+        table: ChainTable,
+        offsets: OffsetEntry | None = None,
+        batches: int = 1,
+        *,
+        batch: SparkBatch | None = None,
+        replace_files: Callable[[FencedLogs], None] | None = None,
+    ) -> CheckpointRecord:
         """Add the batches and their checkpoint.
 
         Args:
             table: chains of all subtasks at `version_after(batches)`; each chain has a state id of its own.
             offsets: entry of the offset log for each batch; None for that of the last batch.
             batches: number of batches.
+            batch: description of the state with other stores or sources; None for that of the last batch.
+            replace_files: replaces files of Spark's state and sources, for an evolution of the query.
 
         Returns:
             Record of the new checkpoint.
@@ -100,14 +110,25 @@ class Change:
             if (there.last_committed, there.started[-1]) != (last, last):
                 fence.release()
                 raise self.refuse(_MEANWHILE)
-            return self._write_fenced(fence, log, table, offsets or self.logs.offsets, batches)
+            if replace_files is not None:
+                replace_files(fence)
+            evolved = last if replace_files is not None else None
+            return self._write_fenced(fence, log, table, offsets or self.logs.offsets, batches, batch, evolved)
 
     def _write_fenced(
-        self, fence: FencedLogs, log: SparkLog, table: ChainTable, offsets: OffsetEntry, batches: int
+        self,
+        fence: FencedLogs,
+        log: SparkLog,
+        table: ChainTable,
+        offsets: OffsetEntry,
+        batches: int,
+        described: SparkBatch | None,
+        evolved: int | None,
     ) -> CheckpointRecord:
         first, last = self.logs.committed + 1, self.logs.committed + batches
         inline = inline_state_in_file(table)
-        batch = replace(with_chains(self.batch, table), batch_id=last, version=last + 1, run_id=self.owner.run_id)
+        batch = with_chains(described or self.batch, table)
+        batch = replace(batch, batch_id=last, version=last + 1, run_id=self.owner.run_id)
         commit = self.logs.commit
         for batch_id in range(first, last):
             fence.check()
@@ -117,7 +138,7 @@ class Change:
         log.add_offsets(last, offsets)
         now_ms = self.clock.now_ms()
         new = checkpoint_of_operation(batch, table, offsets, self.parent.history, inline, self.started_ms, now_ms)
-        record = Publisher(self.storage, self.store, self.owner).publish(new, now_ms)
+        record = Publisher(self.storage, self.store, self.owner).publish(new, now_ms, evolved)
         fence.check()
         log.add_commit(last, commit.with_state_ids(state_ids(batch)) if commit.state_ids else commit)
         return record
@@ -133,6 +154,7 @@ def begin_change(
     force: bool,
     dry_run: bool,
     clock: Clock,
+    has_ended: HasEnded = never_ended,
 ) -> Iterator[Change]:
     """A change of a stopped query. Takes back an earlier change that was interrupted.
 
@@ -146,6 +168,7 @@ def begin_change(
             logs.
         dry_run: True if the caller will write nothing.
         clock: source of time.
+        has_ended: tells whether a run has ended although its driver's process is running.
 
     Yields:
         The change.
@@ -160,14 +183,15 @@ def begin_change(
     with opened_store(storage, settings, operation, clock) as (store, owner):
         store.recover()
         if not force:
-            check_fenced(storage.location, store)
+            check_fenced(storage.location, store, has_ended)
         if (unfinished := Rollbacks.of(storage).unfinished) != ():
             _take_back(Publisher(storage, store, owner), unfinished, refuse, clock, dry_run=dry_run)
         logs = read_logs(SparkLog(storage), refuse)
         if logs.begun is not None:
             raise refuse(
                 f"batch {logs.committed + 1} has begun but is not committed. Start the query, let it finish that "
-                "batch, and stop it between two batches"
+                "batch, and stop it between two batches. If it cannot, take the batch back with 'spark-ckpt rollback': "
+                "its input comes again in a later batch, under another number for the sink"
             )
         parent = checkpoint_of_last_batch(storage, store, logs)
         yield Change(operation, storage, store, owner, clock, refuse, logs, parent, started_ms)

@@ -125,6 +125,22 @@ def put_back(storage: Storage, batch_id: int) -> bool:
     return bool(later)
 
 
+def forget_before(storage: Storage, batch_id: int) -> None:
+    """Deletes what evolutions before a batch have replaced: no checkpoint needs it.
+
+    Args:
+        storage: storage of the checkpoint location.
+        batch_id: batch of the oldest retained checkpoint.
+
+    Raises:
+        CheckpointError: a manifest is damaged.
+        StorageError: a file cannot be deleted.
+    """
+    for replaced in evolutions(storage):
+        if replaced.batch_id < batch_id:
+            forget(storage, replaced)
+
+
 def forget(storage: Storage, replaced: ReplacedFiles) -> None:
     """Deletes replaced files, the manifest first.
 

@@ -115,9 +115,13 @@ def open_state(location: str, checkpoint_id: int | None = None) -> StateCatalog:
         StateSchemaError: one of Spark's schema files is missing or damaged.
         StorageError: the storage does not answer.
     """
-    checkpoint_location = CheckpointLocation.open(location)
-    storage, checkpoint_id = checkpoint_location.copy_source(checkpoint_id)
-    found = checkpoint_location.find(checkpoint_id)
+    return state_in(CheckpointLocation.open(location), checkpoint_id)
+
+
+def state_in(location: CheckpointLocation, checkpoint_id: int | None = None) -> StateCatalog:
+    """The state of a checkpoint in an open location; see `open_state`."""
+    storage, checkpoint_id = location.copy_source(checkpoint_id)
+    found = location.find(checkpoint_id)
     batch, table = decompose(with_location_paths(found.metadata) if is_savepoint(storage) else found.metadata)
     if found.record is not None:
         check_files(storage, found.record, table)
@@ -127,7 +131,7 @@ def open_state(location: str, checkpoint_id: int | None = None) -> StateCatalog:
         for state in found.metadata.master_states
     )
     stores = _stores(storage, batch, table, is_avro)
-    return StateCatalog(storage, location, found, batch, stores)
+    return StateCatalog(storage, location.path, found, batch, stores)
 
 
 def _stores(storage: Storage, batch: SparkBatch, table: ChainTable, is_avro: bool) -> tuple[Store, ...]:

@@ -13,6 +13,7 @@ from spark_ckpt.completed import CheckpointRecord, Record, RecordFiles
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.operations.verify import check_log as damages_of_log
 from spark_ckpt.recovery.state_check import check_state
+from spark_ckpt.spark_files.evolved import evolutions
 from spark_ckpt.storage import LocalStorage, Storage
 
 _RECORD = re.compile(r"([0-9]{20})\.json")
@@ -52,6 +53,7 @@ def inspect(storage: Storage, *, orphans: bool = False) -> Findings:
     check_checkpoints(storage, [record for record in records if isinstance(record, CheckpointRecord)], findings)
     if not orphans and not findings.violations:  # references are known only if everything is readable
         check_no_orphans(storage, records, findings)
+        check_no_old_schemas(storage, records, findings)
     return findings
 
 
@@ -90,10 +92,24 @@ def check_no_orphans(storage: Storage, records: Iterable[Record], findings: Find
             used.add(record.metadata.path)
             used |= read_checkpoint(storage, record).files()
     for entry in storage.list("ckpt"):
-        if entry.is_directory and entry.name not in ("completed", "rollbacks", "savepoints"):
+        if entry.is_directory and entry.name not in ("completed", "evolved", "rollbacks", "savepoints"):
             for file in storage.list(f"ckpt/{entry.name}"):
                 name = f"{entry.name}/{file.name}"
                 findings.check(name in used, f"nothing refers to ckpt/{name}")
+
+
+def check_no_old_schemas(storage: Storage, records: Iterable[Record], findings: Findings) -> None:
+    """Checks that schemas from before an evolution are there for the checkpoints that need them, and for no others."""
+    checkpoints = [record for record in records if isinstance(record, CheckpointRecord)]
+    kept = [each.batch_id for each in evolutions(storage)]
+    for batch_id in kept:
+        needed = any(record.batch_id <= batch_id for record in checkpoints)
+        findings.check(needed, f"no checkpoint needs the schemas of ckpt/evolved/{batch_id}")
+    for record in checkpoints:
+        if record.evolved is not None and checkpoints[0].batch_id <= record.evolved:
+            findings.check(
+                record.evolved in kept, f"checkpoint {record.id} follows evolution {record.evolved}: no schemas"
+            )
 
 
 def completed_versions(location: Path | str | Storage) -> list[int]:

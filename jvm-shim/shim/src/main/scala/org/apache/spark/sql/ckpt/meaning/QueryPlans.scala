@@ -10,7 +10,7 @@ import org.apache.spark.sql.ckpt.protocol.QueryMeaning
 import org.apache.spark.sql.classic.{DataFrame, SparkSession}
 import org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqMetadata
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution, WatermarkPropagator}
-import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode}
 
 /**
  * Plans of streaming queries, and what they mean. A query is planned without a start: no source is asked, no data is
@@ -55,6 +55,13 @@ private[ckpt] object QueryPlans {
       meaningOf(execution, analyzed).getOrElse(throw new IllegalStateException("columns of the plan have no definition"))
         .toJson
     }
+  }
+
+  /** The output mode of a query's writer, which keeps it to itself. */
+  def outputModeOf(writer: DataStreamWriter[_]): String = {
+    val field = writer.getClass.getDeclaredField("outputMode")
+    field.setAccessible(true)
+    field.get(writer).toString
   }
 
   private def meaningOf(execution: IncrementalExecution, analyzed: LogicalPlan): Option[QueryMeaning] = {

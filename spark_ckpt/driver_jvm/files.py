@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from spark_ckpt.migrate.jvm import state_transfer
+from spark_ckpt.driver_jvm.objects import state_transfer
 from spark_ckpt.storage import Storage, resolve
 from spark_ckpt.storage.errors import UnsupportedSchemeError
 from spark_ckpt.storage.hadoop import failure_of

@@ -1,0 +1,115 @@
+"""State files of the changed query: earlier rows, converted and written as base snapshots."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from spark_ckpt.checkpoint.chains import Chain
+from spark_ckpt.evolution.columns import FamilyMapping
+from spark_ckpt.evolution.conversion import combined, converted, new_keys
+from spark_ckpt.evolution.mapping import StoreMapping
+from spark_ckpt.evolution.schemas import StoreSchema
+from spark_ckpt.spark_files.operator_metadata import VariableKind
+from spark_ckpt.spark_files.operators import JOIN
+from spark_ckpt.state.catalog import StateCatalog, Store
+from spark_ckpt.state.grouping import grouping_key
+from spark_ckpt.state.partition_hash import grouping_hashes
+from spark_ckpt.state.read import decode_merged, merged_rows
+from spark_ckpt.state.unsafe_row_encoder import encode_rows
+from spark_ckpt.state.views import view_of
+from spark_ckpt.state_writing.bases import WrittenFamily, write_bases
+from spark_ckpt.state_writing.family_rows import FamilyRows
+from spark_ckpt.state_writing.spill import RowSpill
+from spark_ckpt.storage import Storage
+
+_LISTS_OF_JOINS = ("-keyWithTsToValues", "-tsWithKey")
+
+
+class StateRewriter:
+    """Writer of the state of a changed query.
+
+    Args:
+        storage: storage of the checkpoint location.
+        catalog: state of the earlier query.
+        version: version of the new state.
+        partitions: number of partitions.
+        step: called after each store.
+    """
+
+    def __init__(
+        self, storage: Storage, catalog: StateCatalog, version: int, partitions: int, step: Callable[[], None]
+    ) -> None:
+        self._storage = storage
+        self._catalog = catalog
+        self._version = version
+        self._partitions = partitions
+        self._step = step
+        self.files: list[str] = []
+        """Files that it has begun to write, relative to the location."""
+        self.new_bytes = 0
+
+    def chains(self, mapping: StoreMapping) -> list[Chain]:
+        """Chains of a store, each with a state id of its own.
+
+        Raises:
+            EvolutionValueError: a value does not fit into its column.
+            RepeatedKeyError: keys that become equal have no merge.
+            KeyGroupTooLargeError: a key group does not fit into a block.
+            StorageError: a file cannot be read or written.
+        """
+        count = 1 if mapping.new.runs_alone else self._partitions
+        old = None if mapping.old is None else self._store(mapping.old)
+        if old is None:
+            made = [Chain(str(uuid.uuid4()), 0) for _ in range(count)]
+        elif mapping.keeps_files and len(old.chains) == count:
+            made = [Chain(str(uuid.uuid4()), chain.rows, chain.entries) for chain in old.chains]
+        else:
+            made = self._rewritten(mapping, old, count)
+        self._step()
+        return made
+
+    def _store(self, schema: StoreSchema) -> Store:
+        return next(store for store in self._catalog.stores if store.state.key == schema.key)
+
+    def _rewritten(self, mapping: StoreMapping, old: Store, count: int) -> list[Chain]:
+        families = {
+            each.new.name: WrittenFamily(
+                each.new,
+                _is_list(mapping.new, each.new.name),
+                combine=partial(combined, merges=each.merges, kind=each.new.value) if each.merges else None,
+            )
+            for each in mapping.families
+        }
+        with RowSpill(count, self._catalog.batch.key_group_factors, list(families)) as spill:
+            for each in mapping.families:
+                for rows in self._rows(mapping, old, each):
+                    spill.add(rows)
+            chains = write_bases(self._storage, spill, families, self._version, self.files.append, lambda: None)
+        self.new_bytes += sum(chain.size for chain in chains)
+        return chains
+
+    def _rows(self, mapping: StoreMapping, old: Store, each: FamilyMapping) -> Iterator[FamilyRows]:
+        view = view_of(old, each.old)
+        places = grouping_key(old, each.old), grouping_key(mapping.new.as_store(), each.new)
+        title = f"{mapping.new.key}, {each.new.name}"
+        for _, merged in merged_rows(self._catalog, view):
+            if not len(merged.keys):
+                continue
+            keys, values = decode_merged(view, merged)
+            made, grouping = new_keys(keys, each, *places, title)
+            kind = each.new.key if places[1] is None else places[1].kind
+            hashes = grouping_hashes(kind, encode_rows(kind, grouping))
+            yield FamilyRows(
+                each.new,
+                encode_rows(each.new.key, made),
+                encode_rows(each.new.value, converted(values, each.value, each.new.value, title)),
+                hashes,
+                view.lists,
+            )
+
+
+def _is_list(store: StoreSchema, family: str) -> bool:
+    is_variable = store.variables.get(family) is VariableKind.LIST
+    return is_variable or (store.name == JOIN and family.endswith(_LISTS_OF_JOINS))
