@@ -14,6 +14,7 @@ from spark_ckpt.cli.commands.diff import diff_checkpoints
 from spark_ckpt.cli.commands.doctor import examine_location
 from spark_ckpt.cli.commands.edit import edit_rows
 from spark_ckpt.cli.commands.erase import erase_keys
+from spark_ckpt.cli.commands.evolve import evolve_query
 from spark_ckpt.cli.commands.export import export_query
 from spark_ckpt.cli.commands.gc import collect_orphans
 from spark_ckpt.cli.commands.history import show_history
@@ -34,6 +35,7 @@ from spark_ckpt.cli.options import FAILED, IN_USE, REFUSED, Session
 from spark_ckpt.cli.standard_streams import ReaderGone, redacted_errors, replace_closed, writing
 from spark_ckpt.edit.errors import EditRefusedError, EditRowError
 from spark_ckpt.errors import SparkCkptError, StorageError, UnsupportedFormatError
+from spark_ckpt.evolution.errors import EvolutionRefusedError, EvolutionValueError, QueryPlanError
 from spark_ckpt.flink.export.errors import UnsupportedForFlinkError
 from spark_ckpt.flink.importing.errors import (
     FlinkImportRefusedError,
@@ -48,6 +50,8 @@ from spark_ckpt.operations.errors import OffsetsRefusedError, RescaleRefusedErro
 _STATUSES = {
     EditRefusedError: REFUSED,
     EditRowError: REFUSED,
+    EvolutionRefusedError: REFUSED,
+    EvolutionValueError: REFUSED,
     FlinkImportRefusedError: REFUSED,
     FlinkImportRowError: REFUSED,
     FlinkStateNotMappedError: REFUSED,
@@ -57,6 +61,7 @@ _STATUSES = {
     OffsetsRefusedError: REFUSED,
     RescaleRefusedError: REFUSED,
     QueryMayRunError: IN_USE,
+    QueryPlanError: REFUSED,
     RollbackRefusedError: REFUSED,
     TransferRefusedError: REFUSED,
     UnsupportedForFlinkError: REFUSED,
@@ -112,6 +117,7 @@ main.add_command(collect_orphans)
 main.add_command(convert_checkpoint)
 main.add_command(edit_rows)
 main.add_command(erase_keys)
+main.add_command(evolve_query)
 main.add_command(diff_checkpoints)
 main.add_command(examine_location)
 main.add_command(export_query)

@@ -79,8 +79,11 @@ class TextOutput(Output):
             click.echo(line, err=True)
 
     def error(self, error: SparkCkptError) -> None:
-        """Prints `Error: ` and the message, as click does for usage errors."""
-        click.echo(f"Error: {plain(str(error))}", err=True)
+        """Prints `Error: ` and the message, as click does for usage errors; each of several reasons on its line."""
+        head, *reasons = str(error).split("\n- ")
+        click.echo(f"Error: {plain(head)}", err=True)
+        for reason in reasons:
+            click.echo(f"- {plain(reason)}", err=True)
 
 
 class JsonOutput(Output):

@@ -19,8 +19,8 @@ class EvolutionRefusedError(SparkCkptError):
     def __init__(self, location: str, problems: Sequence[str]) -> None:
         self.location = location
         self.problems = tuple(dict.fromkeys(problems))
-        reasons = "\n".join(f"- {problem}" for problem in self.problems)
-        super().__init__(f"{location}: the changed query cannot continue from this state:\n{reasons}")
+        reasons = "".join(f"\n- {problem}" for problem in self.problems)
+        super().__init__(f"{location}: the changed query cannot continue from this state:{reasons}")
 
 
 class EvolutionValueError(SparkCkptError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from spark_ckpt.checkpoint.meaning import OperatorMeaning, QueryMeaning
 from spark_ckpt.evolution.choices import Choices
 from spark_ckpt.evolution.columns import Column, FamilyMapping, fitted
@@ -225,6 +227,13 @@ class _Pair:
         value, merges, value_notes = values
         if keys.gone:
             merges = merges or ("any",) * len(value)
+            if unfit := [kind for how, kind in zip(merges, family.value.types, strict=True) if not _merges(how, kind)]:
+                self._problems.append(
+                    f"{new.title}: without the key column, states would have to be merged, and the largest or smallest "
+                    f"of type {unfit[0].arrow} cannot be. Begin empty with --operator {new.operator_id}=, or rebuild "
+                    "the state from history"
+                )
+                return None
             gone = ", ".join(self._was.keys[index].name for index in keys.gone)
             notes.append(f"without the key column {gone}: {_merged(new)}")
         else:
@@ -321,6 +330,13 @@ def _rest(key: Struct, path: tuple[int, ...], columns: int) -> tuple[SparkType, 
     inner = key.types[path[0]]
     assert isinstance(inner, Struct)
     return (*key.types[: path[0]], *_rest(inner, path[1:], columns), *key.types[path[0] + 1 :])
+
+
+def _merges(how: str, kind: SparkType) -> bool:
+    """True if Arrow merges buffers of a type as Spark does: it orders NaN otherwise, and no structs."""
+    if how in ("min", "max"):
+        return not pa.types.is_floating(kind.arrow) and not pa.types.is_nested(kind.arrow)
+    return True
 
 
 def _merged(store: StoreSchema) -> str:

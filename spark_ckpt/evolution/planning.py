@@ -6,15 +6,14 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_ckpt.checkpoint.meaning import QueryMeaning
 from spark_ckpt.driver_jvm.objects import query_plans
 from spark_ckpt.evolution.errors import QueryPlanError
-from spark_ckpt.evolution.schemas import StoreSchema, planned_schemas
-from spark_ckpt.operations.restore import as_hadoop_writes
+from spark_ckpt.evolution.planned_query import SCRATCH, PlannedQuery
+from spark_ckpt.evolution.schemas import planned_schemas
 from spark_ckpt.spark_files.evolved import files_below
 from spark_ckpt.spark_files.logs import STATE, SparkLog
 from spark_ckpt.storage import LocalStorage
@@ -24,43 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 MODES = ("append", "update", "complete")
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedQuery:
-    """A query that is not started.
-
-    Args:
-        meaning: what its state means.
-        stores: its stores.
-        files: Spark's files of the state, which a start would write, by name relative to a checkpoint location.
-        spark_version: version of Spark.
-    """
-
-    meaning: QueryMeaning
-    stores: tuple[StoreSchema, ...]
-    files: Mapping[str, bytes]
-    spark_version: str
-
-    def files_in(self, location: str, batch_id: int) -> dict[str, bytes]:
-        """Its files of the state for a checkpoint location.
-
-        Args:
-            location: the checkpoint location, as the storage has it.
-            batch_id: first batch that the files belong to.
-        """
-        moved = {}
-        for name, data in self.files.items():
-            directory, _, number = name.rpartition("/")
-            if directory.endswith("_metadata/v2") and number == "0":
-                moved[f"{directory}/{batch_id}"] = data.replace(_SCRATCH, as_hadoop_writes(location).encode())
-            else:
-                moved[name] = data
-        return moved
-
-
-_SCRATCH = b"spark-ckpt-scratch:"
-"""Stands for the location in the metadata of operators."""
 
 
 def plan_query(
@@ -94,7 +56,7 @@ def plan_query(
         log = SparkLog(storage)
         for operator in meaning.operators:
             for name, described in log.metadata_until(operator.operator_id, 0).items():
-                files[name] = described.moved_to(_SCRATCH.decode()).encode()
+                files[name] = described.moved_to(SCRATCH).encode()
         return PlannedQuery(meaning, tuple(planned_schemas(storage, meaning, settings)), files, str(spark.version))
 
 

@@ -36,6 +36,7 @@ RESULTS = (
     "rescale",
     "offsets",
     "moved_offsets",
+    "evolve",
     "edit",
     "erase",
     "absence",

@@ -39,6 +39,7 @@ from spark_ckpt.checkpoint.statistics import (
 from spark_ckpt.cli.commands.doctor import DoctorResult
 from spark_ckpt.cli.commands.edit import EditResult
 from spark_ckpt.cli.commands.erase import EraseResult
+from spark_ckpt.cli.commands.evolve import EvolutionResult
 from spark_ckpt.cli.commands.export import ExportResult
 from spark_ckpt.cli.commands.gc import GcResult
 from spark_ckpt.cli.commands.history import History, HistoryEntry
@@ -60,6 +61,14 @@ from spark_ckpt.completed import CheckpointRecord, MetadataReference
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError, UnknownOutcomeError
 from spark_ckpt.edit import Absence, EditRefusedError, EditRowError, Erasure, StateEdit, Trace
 from spark_ckpt.edit.erasing import ErasedFamily
+from spark_ckpt.evolution import (
+    Evolution,
+    EvolutionRefusedError,
+    EvolutionValueError,
+    EvolvedSource,
+    EvolvedStore,
+    QueryPlanError,
+)
 from spark_ckpt.flink.export.errors import FlinkRowError, UnsupportedForFlinkError
 from spark_ckpt.flink.export.export_savepoint import ExportedSource, ExportedState, FlinkExport
 from spark_ckpt.flink.export.model import StateKind
@@ -275,6 +284,9 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     RescaleRefusedError("/x", 5, "reason"),
     operation_errors.OffsetsRefusedError("/x", "reason"),
     EditRefusedError("/x", "reason"),
+    EvolutionRefusedError("/x", ["reason"]),
+    EvolutionValueError("0/default", "reason"),
+    QueryPlanError("reason"),
     EditRowError("key", 3, "reason"),
     EditRowError("key", None, "reason"),
     migrate_errors.TransferRefusedError("/x", "reason"),
@@ -396,6 +408,13 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     imported = Import("/x", "/x", "HDFS", 3, True, 1, 5, (stored,))
     planned = Import("/x", "/y", "HDFS", 3, True, 2, None, (known,))
     moved_offsets = MovedOffsets("/x", 3, 8, 2, 5, (MovedSource("0", "17", "5"),))
+    stores = (
+        EvolvedStore(0, "dedupe", "default", 1, 9, True, ("note",)),
+        EvolvedStore(1, "x", "y", None, 0, False, ()),
+    )
+    began = (EvolvedSource(0, "json path=/in", 0, "7"), EvolvedSource(1, "rate", None, None))
+    evolved = Evolution("/x", "/y", stores, ("left",), began, ("watermark",), 9, 4, 5, 1000)
+    same = replace(evolved, new_location=None, batch_id=None, checkpoint_id=None)
     edited = StateEdit("/x", 0, "default", "default", 1, 2, 3, 4, 2, 7, 12, 14, 1000)
     family = ErasedFamily(0, "default", "default", 2)
     erased = Erasure("/x", 1, (family,), 2, (3,), ("ckpt/shared/a",), 7, 12, 14, 1000)
@@ -417,6 +436,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
             MovedOffsetsResult(moved_offsets),
             MovedOffsetsResult(replace(moved_offsets, checkpoint_id=None)),
         ],
+        "evolve": [EvolutionResult(evolved), EvolutionResult(same)],
         "edit": [EditResult(edited), EditResult(replace(edited, checkpoint_id=None))],
         "erase": [EraseResult(erased), EraseResult(replace(erased, checkpoint_id=None, batch_id=None))],
         "absence": [AbsenceResult(absence)],
@@ -478,7 +498,18 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         for derived in base.__subclasses__():
             yield from classes(derived)
 
-    packages = ("cli", "edit", "flink", "location", "metadata", "migrate", "operations", "recovery", "state")
+    packages = (
+        "cli",
+        "edit",
+        "evolution",
+        "flink",
+        "location",
+        "metadata",
+        "migrate",
+        "operations",
+        "recovery",
+        "state",
+    )
     own = tuple(f"spark_ckpt.{package}." for package in packages)
     named = {each.__name__ for each in classes(errors.SparkCkptError) if each.__module__.startswith(own)}
     # `inspect` checks that its file exists before it calls `metadata.load`.
@@ -487,6 +518,7 @@ def test_every_class_of_errors_that_the_commands_have_is_described() -> None:
         "ForeignStateError",
         "ImportUnfinishedError",
         "ParallelismChangedError",
+        "QueryChangedError",
         "RolledBackError",
     }
     assert named - by_no_command - by_the_start_of_a_query <= set(ERRORS)

@@ -9,21 +9,28 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import Column, DataFrame, GroupedData, SparkSession
+from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as sf
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from spark_ckpt import evolve
-from spark_ckpt.evolution import Evolution, EvolutionRefusedError
+from spark_ckpt import evolve, export_savepoint, read_state
+from spark_ckpt.evolution import Evolution, EvolutionRefusedError, QueryPlanError
+from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
 from tests.support.checkpoints import CheckpointJudge
+from tests.support.cli import run
 from tests.support.provider import ProviderUnderTest
+from tests.support.spark_version import needs_rows
 
 START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 SCHEMA = "k string, j int, v int, w int, id int, ts timestamp, p decimal(10,2)"
@@ -208,7 +215,10 @@ def test_a_key_column_less_merges_states(changed: Changed) -> None:
 
 def test_an_operator_added_and_removed(changed: Changed) -> None:
     """Operators count from the sink, so one that is added before the aggregation has the higher number."""
-    counts = lambda frame: frame.groupBy("k").agg(sf.count("*"))  # noqa: E731
+
+    def counts(frame: DataFrame) -> DataFrame:
+        return frame.groupBy("k").agg(sf.count("*"))
+
     changed.run(counts(changed.source()))
     changed.more()
     more = counts(changed.source().dropDuplicates(["k", "id"]))
@@ -239,7 +249,10 @@ def test_de_duplication(changed: Changed) -> None:
     frame = changed.source().select("v", "id", "w", "k").dropDuplicates(["id", "k"])
     changed.evolve(frame, "append")
     got = sorted((row[2], row[4]) for row in changed.run(frame, "append"))
-    pair = lambda row: (row["id"], row["k"])  # noqa: E731
+
+    def pair(row: Row) -> tuple[int, str]:
+        return row["id"], row["k"]
+
     assert got == sorted(touched(RECENT, pair) - touched((0, 1, 2), pair))
     changed.put(5)
     fewer = changed.source().select("id", "w").dropDuplicates(["id"])
@@ -284,8 +297,7 @@ def test_the_payload_of_a_join(changed: Changed, spark: SparkSession, join_forma
                     if (a["k"], a["id"]) == (b["k"], b["id"]) and abs(seconds(a) - seconds(b)) <= 3600:
                         price = a["p"] if file in RECENT else None
                         want.append((a["k"], a["id"], seconds(a), seconds(b), a["v"], price, b["w"]))
-    order = lambda row: tuple((value is None, str(value)) for value in row)  # noqa: E731
-    assert sorted(got, key=order) == sorted(want, key=order)
+    assert sorted(got, key=str) == sorted(want, key=str)
 
 
 def counted(changed: Changed, delay: str, length: str, *more: Column) -> DataFrame:
@@ -313,10 +325,10 @@ def test_windows_come_out_once(changed: Changed) -> None:
             each = state[seconds(row) // 300 * 300, row["k"]]
             each[0] += 1
             each[1] = each[1] if file < 3 else (each[1] or 0) + row["v"]
-    got = {(row[1], row[2]): (row[3], None) for row in first}
-    for row in second:
-        assert (row[1], row[2]) not in got, "a window came out twice"
-        got[row[1], row[2]] = (row[3], row[4])
+    got: dict[Any, Any] = {(window, key): (number, None) for _, window, key, number in first}
+    for _, window, key, number, total in second:
+        assert (window, key) not in got, "a window came out twice"
+        got[window, key] = (number, total)
     newest = max(seconds(row) for file in ALL for row in rows(file)) - 120
     assert got == {key: tuple(values) for key, values in state.items() if key[0] + 300 <= newest}
 
@@ -324,15 +336,15 @@ def test_windows_come_out_once(changed: Changed) -> None:
 def test_session_windows(changed: Changed) -> None:
     """An aggregate more, and key columns in another order; another gap is refused."""
 
-    def sessions(gap: str, *keys: str) -> DataFrame:
+    def sessions(gap: str, *keys: str) -> GroupedData:
         marked = changed.source().withWatermark("ts", "1 hour")
-        return marked.groupBy(sf.session_window("ts", gap), *keys)  # type: ignore[return-value]
+        return marked.groupBy(sf.session_window("ts", gap), *keys)
 
-    old = sessions("1 minute", "k", "j").agg(sf.count("*"))  # type: ignore[operator]
+    old = sessions("1 minute", "k", "j").agg(sf.count("*"))
     changed.run(old, "append")
     changed.more()
-    new = sessions("1 minute", "j", "k").agg(sf.max("v"), sf.count("*"))  # type: ignore[operator]
-    changed.refused(sessions("2 minutes", "k", "j").agg(sf.count("*")), "another gap", "append")  # type: ignore[operator]
+    new = sessions("1 minute", "j", "k").agg(sf.max("v"), sf.count("*"))
+    changed.refused(sessions("2 minutes", "k", "j").agg(sf.count("*")), "another gap", "append")
     changed.evolve(new, "append")
     changed.run(new, "append")
     rows_after = _sessions_of(changed)
@@ -340,8 +352,6 @@ def test_session_windows(changed: Changed) -> None:
 
 
 def _sessions_of(changed: Changed) -> dict[Any, tuple[int, int | None]]:
-    from spark_ckpt import read_state
-
     found = {}
     for each in read_state(changed.location).to_arrow().to_pylist():
         value = each["value"]
@@ -444,3 +454,162 @@ def test_a_new_location(changed: Changed, tmp_path: Path) -> None:
         assert got[key,] == (sum(recent), sum(row["k"] == key for file in ALL for row in rows(file)))
     changed.location = earlier
     assert len(changed.run(frame)) > 0  # the earlier query is as it was
+
+
+# ---- state variables and groups --------------------------------------------------------------------------------------
+
+
+class Summing(StatefulProcessor):
+    """Counts rows; with `more`, also the largest value, and a sum as a field of the count."""
+
+    def __init__(self, more: bool) -> None:
+        self.more = more
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self.n = handle.getValueState("n", "n long, total long" if self.more else "n int")
+        self.seen = handle.getListState("seen", "v int")
+        self.by = handle.getMapState("by", "j int", "n long")
+        if self.more:
+            self.most = handle.getValueState("most", "most int")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timers: TimerValues) -> Iterator[Any]:  # noqa: N802
+        values = [(row.v, row.j) for row in rows]
+        had = self.n.get() or (0, None)
+        number, total, most = had[0] + len(values), None, None
+        if self.more:
+            total = (had[1] or 0) + sum(v for v, _ in values)
+            self.n.update((number, total))
+            most = max([v for v, _ in values] + ([(self.most.get() or (0,))[0]]))
+            self.most.update((most,))
+        else:
+            self.n.update((number,))
+        for v, j in values:
+            self.seen.appendValue((v,))
+            self.by.updateValue((j,), ((self.by.getValue((j,)) or (0,))[0] + 1,))
+        listed = json.dumps(sorted(v[0] for v in self.seen.get()))
+        mapped = json.dumps(sorted([j[0], n[0]] for j, n in self.by.iterator()))
+        yield SparkRow(k=key[0], n=number, total=total, most=most, seen=listed, by=mapped)
+
+    def close(self) -> None:
+        return
+
+
+OUTPUT = "k string, n long, total long, most int, seen string, by string"
+
+
+@needs_rows
+def test_variables_of_transform_with_state(changed: Changed) -> None:
+    """A variable and a field added, a field widened; list and map as they are."""
+
+    def frame(*, more: bool) -> DataFrame:
+        return changed.source().groupBy("k").transformWithState(Summing(more), OUTPUT, "update", "none")
+
+    changed.run(frame(more=False))
+    changed.more()
+    done = changed.evolve(frame(more=True))
+    assert "most: begins empty" in done.stores[0].notes
+    got = last(changed.run(frame(more=True)), 1)
+    want = {}
+    for key in touched(RECENT, lambda row: row["k"]):
+        every = [(file, row) for file in ALL for row in rows(file) if row["k"] == key]
+        recent = [row["v"] for file, row in every if file in RECENT]
+        by: dict[int, int] = defaultdict(int)
+        for _, row in every:
+            by[row["j"]] += 1
+        listed = json.dumps(sorted(row["v"] for _, row in every))
+        want[key,] = (len(every), sum(recent), max(recent), listed, json.dumps([[j, by[j]] for j in sorted(by)]))
+    assert got == want
+
+
+def test_groups_with_state_in_pandas(changed: Changed) -> None:
+    """A field of the user's state added, and one widened."""
+
+    def frame(*, more: bool) -> DataFrame:
+        def count(key: Any, frames: Iterator[Any], state: Any) -> Iterator[Any]:
+            import pandas as pd
+
+            values = [int(v) for each in frames for v in each["v"]]
+            had = state.get if state.exists else (0, None)
+            total = (had[1] or 0) + sum(values) if more else None
+            state.update((had[0] + len(values), total) if more else (had[0] + len(values),))
+            yield pd.DataFrame([{"k": key[0], "n": had[0] + len(values), "total": total}])
+
+        kind = "n long, total long" if more else "n int"
+        output = "k string, n long, total long"
+        return changed.source().groupBy("k").applyInPandasWithState(count, output, kind, "update", "NoTimeout")
+
+    changed.run(frame(more=False))
+    changed.more()
+    changed.evolve(frame(more=True))
+    got = last(changed.run(frame(more=True)), 1)
+    for key in touched(RECENT, lambda row: row["k"]):
+        number = sum(row["k"] == key for file in ALL for row in rows(file))
+        assert got[key,] == (number, sum(row["v"] for file in RECENT for row in rows(file) if row["k"] == key))
+
+
+# ---- the way back, and the command -----------------------------------------------------------------------------------
+
+
+def test_a_rollback_brings_the_earlier_query_back(changed: Changed) -> None:
+    earlier = changed.source().groupBy("k").agg(sf.count("*"))
+    changed.run(earlier)
+    frame = changed.source().groupBy("k").agg(sf.sum("v"), sf.count("*"))
+    done = changed.evolve(frame)
+    changed.more()
+    changed.run(frame)
+    changed.put(5)
+    with pytest.raises(StreamingQueryException):
+        changed.run(earlier)
+    roll_back(LocalStorage(Path(changed.location)), done.from_checkpoint, force=True)
+    got = last(changed.run(earlier), 1)
+    for key in touched((3, 4, 5), lambda row: row["k"]):
+        assert got[key,] == (sum(row["k"] == key for file in range(6) for row in rows(file)),)
+
+
+def test_the_state_is_exported_to_flink_after_an_evolution(changed: Changed) -> None:
+    changed.run(changed.source().groupBy("k").agg(sf.count("*")))
+    frame = changed.source().groupBy("k").agg(sf.sum("v"), sf.count("*"))
+    changed.evolve(frame)
+    changed.more()
+    changed.run(frame)
+    target = changed.folder / "flink"
+    exported = export_savepoint(changed.location, target, key="string", uid="operator", force=True)
+    assert exported.states
+    assert (target / "_metadata").is_file()
+
+
+def test_the_command_evolves(changed: Changed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a session of its own in production; here in the test's."""
+    changed.run(changed.source().groupBy("k").agg(sf.count("*")))
+    job = changed.folder / "job.py"
+    job.write_text(
+        "from pyspark.sql import functions as sf\n"
+        "def build(spark):\n"
+        f"    rows = spark.readStream.schema({SCHEMA!r}).json({str(changed.folder / 'in0')!r})\n"
+        "    return rows.groupBy('k').agg(sf.count('*'), sf.max('v')).writeStream.outputMode('update')\n"
+    )
+
+    @contextmanager
+    def session(*_: object) -> Iterator[SparkSession]:
+        yield changed.spark
+
+    monkeypatch.setattr("spark_ckpt.cli.commands.evolve.spark_session", session)
+    result = run("evolve", changed.location, "--query", f"{job}:build", "--dry-run", "--json")
+    assert result.status == 0, result.stderr
+    assert [store["rewritten"] for store in result.json["stores"]] == [True]
+    assert run("evolve", changed.location, "--query", f"{job}:build").status == 0
+    changed.more()
+    got = last(changed.run(changed.source().groupBy("k").agg(sf.count("*"), sf.max("v"))), 1)
+    for key in touched(RECENT, lambda row: row["k"]):
+        recent = max(row["v"] for file in RECENT for row in rows(file) if row["k"] == key)
+        assert got[key,] == (sum(row["k"] == key for file in ALL for row in rows(file)), recent)
+
+
+def test_what_spark_cannot_plan_is_one_error(changed: Changed) -> None:
+    changed.run(changed.source().groupBy("k").count())
+    with pytest.raises(QueryPlanError, match="no streaming query"):
+        evolve(changed.spark.range(3), changed.location)
+    with pytest.raises(QueryPlanError, match="append"):
+        evolve(changed.source().groupBy("k").count(), changed.location, output_mode="append", dry_run=True)
+    with pytest.raises(QueryPlanError, match="output mode is 'other'"):
+        evolve(changed.source().groupBy("k").count(), changed.location, output_mode="other")

@@ -107,9 +107,10 @@ def check_no_old_schemas(storage: Storage, records: Iterable[Record], findings: 
         findings.check(needed, f"no checkpoint needs the schemas of ckpt/evolved/{batch_id}")
     for record in checkpoints:
         if record.evolved is not None and checkpoints[0].batch_id <= record.evolved:
-            findings.check(
-                record.evolved in kept, f"checkpoint {record.id} follows evolution {record.evolved}: no schemas"
+            missing = (
+                f"checkpoint {record.id} follows the evolution after batch {record.evolved}, whose schemas are gone"
             )
+            findings.check(record.evolved in kept, missing)
 
 
 def completed_versions(location: Path | str | Storage) -> list[int]:

@@ -5,6 +5,7 @@ import java.util.{Map => JMap, UUID}
 
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
 import org.apache.spark.sql.catalyst.plans.logical.{EventTimeWatermark, LogicalPlan}
 import org.apache.spark.sql.ckpt.protocol.QueryMeaning
 import org.apache.spark.sql.classic.{DataFrame, SparkSession}
@@ -49,6 +50,9 @@ private[ckpt] object QueryPlans {
     settings.asScala.foreach { case (key, value) => session.conf.set(key, value) }
     session.withActive {
       val analyzed = query.queryExecution.analyzed
+      if (session.sessionState.conf.isUnsupportedOperationCheckEnabled) {
+        UnsupportedOperationChecker.checkForStreaming(analyzed, outputMode(mode))
+      }
       val execution = new IncrementalExecution(session, analyzed, outputMode(mode), s"$location/state",
         UUID.randomUUID(), UUID.randomUUID(), 0, None, OffsetSeqMetadata(metadata), WatermarkPropagator.noop(),
         isFirstBatch = true)
