@@ -36,10 +36,12 @@ class KeyMeaning:
     Args:
         name: name of the column in the state.
         text: the expression that computes it.
+        shown: the expression as the user wrote it.
     """
 
     name: str
     text: str
+    shown: str
 
 
 @dataclass(frozen=True, slots=True)

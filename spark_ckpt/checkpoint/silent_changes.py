@@ -69,4 +69,4 @@ def _keys(was: Sequence[KeyMeaning], now: Sequence[KeyMeaning]) -> Iterator[str]
         return
     for old, new in zip(was, now, strict=True):
         if old.text != new.text:
-            yield f"the key column {new.name} is {worded(new.text)}, and was {worded(old.text)}"
+            yield f"the key column {new.shown} is {worded(new.text)}, and was {worded(old.text)}"

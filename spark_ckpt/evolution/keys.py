@@ -56,7 +56,7 @@ def map_keys(old: OperatorMeaning, new: OperatorMeaning, choices: Choices, probl
         return None
     gone = tuple(index for index in range(len(old.keys)) if index not in left)
     if gone and (reason := _why_not_without(old, new, gone)) is not None:
-        names = ", ".join(old.keys[index].name for index in gone)
+        names = ", ".join(old.keys[index].shown for index in gone)
         problems.append(f"{title}: the key column {names} is gone{reason}. {_way_out(new)}")
         return None
     return KeyColumns(tuple(left), gone)
@@ -73,9 +73,9 @@ def _sources(
     free = list(range(len(old)))
     found: dict[int, int] = {}
     for index, key in enumerate(new):
-        told = choices.keys.get(key.name, choices.keys.get(key.text))
+        told = next((choices.keys[name] for name in _names(key) if name in choices.keys), None)
         for at in free:
-            is_it = told in (old[at].name, old[at].text) if told is not None else old[at].text == key.text
+            is_it = told in _names(old[at]) if told is not None else old[at].text == key.text
             if is_it:
                 found[index] = at
                 free.remove(at)
@@ -83,11 +83,15 @@ def _sources(
     missing = [index for index in range(len(new)) if index not in found]
     for index in missing:
         key = new[index]
-        was = next((old[at] for at in free if old[at].name == key.name), None)
+        was = next((old[at] for at in free if old[at].shown == key.shown), None)
         if was is None and len(missing) == len(free) == 1:
             was = old[free[0]]
         problems.append(f"{title}: {_changed(number, key, was) if was is not None else _added(number, key)}")
     return None if missing else [found[index] for index in range(len(new))]
+
+
+def _names(key: KeyMeaning) -> tuple[str, ...]:
+    return key.shown, key.name, key.text
 
 
 def _changed(number: int, key: KeyMeaning, was: KeyMeaning) -> str:
@@ -98,14 +102,14 @@ def _changed(number: int, key: KeyMeaning, was: KeyMeaning) -> str:
             f"ended, then {_BEGIN.format(number=number)}"
         )
     return (
-        f"the key column {key.name} is {worded(key.text)}, and was {worded(was.text)}: equal keys would not meet. If "
-        f"both give the same values: --key '{key.name}={was.name}'; otherwise {_BEGIN.format(number=number)}"
+        f"the key column {key.shown} is {worded(key.text)}, and was {worded(was.text)}: equal keys would not meet. If "
+        f"both give the same values: --key '{key.shown}={was.shown}'; otherwise {_BEGIN.format(number=number)}"
     )
 
 
 def _added(number: int, key: KeyMeaning) -> str:
     return (
-        f"the key column {key.name} ({worded(key.text)}) is new. The state of a key cannot be divided among its "
+        f"the key column {key.shown} ({worded(key.text)}) is new. The state of a key cannot be divided among its "
         f"values: only the input could tell. {_BEGIN.format(number=number).capitalize()}"
     )
 

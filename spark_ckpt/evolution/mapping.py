@@ -234,7 +234,7 @@ class _Pair:
                     "the state from history"
                 )
                 return None
-            gone = ", ".join(self._was.keys[index].name for index in keys.gone)
+            gone = ", ".join(self._was.keys[index].shown for index in keys.gone)
             notes.append(f"without the key column {gone}: {_merged(new)}")
         else:
             merges = ()
@@ -262,7 +262,7 @@ class _Pair:
         notes: list[str] = []
         for index, source in enumerate(keys.sources):
             column = fitted(old_kind, source, kind.types[index])
-            name = self._operator.keys[index].name
+            name = self._operator.keys[index].shown
             before, now = old_kind.types[source].arrow, kind.types[index].arrow
             if column is None:
                 self._problems.append(
@@ -274,7 +274,7 @@ class _Pair:
                 notes.append(f"key {name}: {before} becomes {now}")
             columns.append(column)
         if list(keys.sources) != sorted(keys.sources):
-            notes.append(f"key: {', '.join(key.name for key in self._operator.keys)}, in another order")
+            notes.append(f"key: {', '.join(key.shown for key in self._operator.keys)}, in another order")
         return tuple(columns), old_kind, notes
 
     def _values(

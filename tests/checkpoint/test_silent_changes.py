@@ -18,7 +18,11 @@ JOIN = meaning(("0.k",), name="symmetricHashJoin", detail="INNER join", right_ke
     [
         (SUM, meaning(functions=(function("sum(0.w)"),)), "operator 0 (stateStoreSave): sum(w) in place of sum(v)"),
         (SUM, meaning(functions=(function("max(0.v)", ("sum",)),)), "max(v) in place of sum(v)"),
-        (SUM, meaning(("upper(0.k)",), SUM.operators[0].functions), "the key column k) is upper(0.k), and was 0.k"),
+        (
+            SUM,
+            meaning(("upper(0.k)",), SUM.operators[0].functions),
+            "the key column upper(k) is upper(0.k), and was 0.k",
+        ),
         (
             meaning((window(MINUTE, MINUTE),)),
             meaning((window(5 * MINUTE, 5 * MINUTE),)),

@@ -18,7 +18,7 @@ def function(
 
 def key(text: str, name: str = "") -> KeyMeaning:
     """A column of a grouping key, such as `0.k`."""
-    return KeyMeaning(name or text.rpartition(".")[2], text)
+    return KeyMeaning(name or text.rpartition(".")[2], text, text.replace("0.", "").replace("1.", ""))
 
 
 def meaning(

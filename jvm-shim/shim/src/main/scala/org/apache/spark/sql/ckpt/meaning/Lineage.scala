@@ -29,8 +29,13 @@ private[meaning] final class Lineage(sources: Map[ExprId, String], plans: Seq[Lo
   /** The expression down to the columns of the sources. */
   def text(expression: Expression): String = Redaction.redacted(textOf(expanded(expression, Set.empty)))
 
-  /** The expression as a user wrote it. */
-  def shown(expression: Expression): String = Redaction.redacted(textOf(withoutUpcasts(expression)))
+  /** The expression as a user wrote it: columns that the optimizer has named are what they are defined as. */
+  def shown(expression: Expression): String = Redaction.redacted(textOf(withoutUpcasts(written(expression))))
+
+  private def written(expression: Expression): Expression = expression.transformUp {
+    case column: Attribute if column.name.startsWith("_") =>
+      definitions.get(column.exprId).filterNot(_.contains(column)).flatMap(_.headOption).fold[Expression](column)(written)
+  }
 
   private def expanded(expression: Expression, inside: Set[ExprId]): Expression =
     withoutUpcasts(expression.transformUp {

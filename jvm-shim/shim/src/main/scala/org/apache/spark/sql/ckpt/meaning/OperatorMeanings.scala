@@ -45,7 +45,7 @@ private[meaning] final class OperatorMeanings(lineage: Lineage) {
       case named: NamedExpression => named.name
       case other => lineage.shown(other)
     }
-    KeyMeaning(name, lineage.text(expression))
+    KeyMeaning(name, lineage.text(expression), lineage.shown(expression))
   }
 
   private def conditions(side: SparkPlan): String =

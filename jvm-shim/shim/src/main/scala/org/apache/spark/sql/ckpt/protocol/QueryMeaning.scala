@@ -42,7 +42,8 @@ private[ckpt] final case class OperatorMeaning(
     sides: Seq[String] = Nil,
     functions: Seq[FunctionMeaning] = Nil)
 
-private[ckpt] final case class KeyMeaning(name: String, text: String)
+/** @param shown the expression as a user wrote it */
+private[ckpt] final case class KeyMeaning(name: String, text: String, shown: String)
 
 /**
  * @param shown   the function as a user wrote it
