@@ -13,7 +13,13 @@ from spark_ckpt.checkpoint.layout import in_location, metadata_path, new_merged_
 from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.checkpoint.statistics import CheckpointStats, CheckpointStatus, StateSize
 from spark_ckpt.checkpoint.statistics_state import statistics_states
-from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, MetadataReference, Owner
+from spark_ckpt.completed import (
+    CheckpointRecord,
+    CompletedCheckpointStore,
+    MetadataReference,
+    Owner,
+    operation_of,
+)
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.metadata import MasterState
 from spark_ckpt.spark_files.entries import OffsetEntry
@@ -182,6 +188,7 @@ def checkpoint_of_operation(
             expected=0,
             checkpoint_id=checkpoint_id,
             size=size,
+            operation=operation_of(batch.run_id),
         )
         return statistics_states((*history, stats), ())
 

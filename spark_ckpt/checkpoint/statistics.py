@@ -118,6 +118,7 @@ class CheckpointStats:
         detail: human-readable cause of the failure.
         size: size of the checkpoint; None after a failure.
         subtasks: summary of the acknowledged subtasks; None without acks.
+        operation: command whose checkpoint it is, such as `evolve`; None for that of a batch.
     """
 
     status: CheckpointStatus
@@ -133,6 +134,7 @@ class CheckpointStats:
     detail: str | None = None
     size: StateSize | None = None
     subtasks: SubtaskStats | None = None
+    operation: str | None = None
 
 
 class StatsHistory:

@@ -95,6 +95,8 @@ def _encode(stats: CheckpointStats) -> str:
         "failures": stats.failures,
         "detail": stats.detail[:_MAX_DETAIL] if stats.detail else None,
     }
+    if stats.operation is not None:
+        fields["operation"] = stats.operation
     if (size := stats.size) is not None:
         fields |= {"state_bytes": size.state_bytes, "new_bytes": size.new_bytes, "rows": size.rows}
     if (subtasks := stats.subtasks) is not None:
@@ -151,6 +153,7 @@ def _stats(fields: Mapping[str, Any]) -> CheckpointStats:
         detail=fields.get("detail"),
         size=size,
         subtasks=subtasks,
+        operation=None if fields.get("operation") is None else str(fields["operation"]),
     )
 
 

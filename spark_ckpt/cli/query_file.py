@@ -31,8 +31,6 @@ class QueryFile(click.ParamType):  # type: ignore[type-arg]  # generic in some r
         path, colon, name = str(value).rpartition(":")
         if not colon or not name.isidentifier():
             self.fail(f"'{value}' is not FILE:NAME, such as job.py:build", param, ctx)
-        if not Path(path).is_file():
-            self.fail(f"there is no file '{path}'", param, ctx)
         return Path(path), name
 
 
@@ -48,6 +46,8 @@ def load_query(file: tuple[Path, str], spark: SparkSession) -> Any:  # noqa: ANN
     """
     path, name = file
     sys.path.insert(0, str(path.resolve().parent))  # for modules beside it
+    if not path.is_file():
+        raise click.UsageError(f"there is no file '{path}'")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise click.UsageError(f"'{path}' is no file of Python")

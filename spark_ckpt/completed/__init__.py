@@ -6,6 +6,7 @@ from spark_ckpt.completed.base import LogIDCounter
 from spark_ckpt.completed.filesystem import FilesystemCompletedCheckpointStore
 from spark_ckpt.completed.record_files import LOG, RecordFiles, read_settled
 from spark_ckpt.completed.records import (
+    OPERATION,
     CheckpointRecord,
     ClaimRecord,
     MetadataReference,
@@ -14,6 +15,7 @@ from spark_ckpt.completed.records import (
     Record,
     decode_record,
     encode_record,
+    operation_of,
 )
 from spark_ckpt.completed.retention import select_subsumed
 from spark_ckpt.completed.standalone import Scan, StandaloneCompletedCheckpointStore
@@ -22,6 +24,7 @@ from spark_ckpt.completed.void_records import without_void_records
 
 __all__ = [
     "LOG",
+    "OPERATION",
     "CheckpointIDCounter",
     "CheckpointRecord",
     "ClaimRecord",
@@ -38,6 +41,7 @@ __all__ = [
     "StandaloneCompletedCheckpointStore",
     "decode_record",
     "encode_record",
+    "operation_of",
     "read_settled",
     "select_subsumed",
     "without_void_records",

@@ -18,6 +18,9 @@ from spark_ckpt.storage.paths import is_metadata_path
 FORMAT = 1
 """Record format that this release writes, and the only one it reads."""
 
+OPERATION = "spark-ckpt "
+"""Prefix of the run id of a command, which its name follows."""
+
 _T = TypeVar("_T")
 
 
@@ -45,6 +48,11 @@ class Owner:
     def is_same_run(self, other: Owner) -> bool:
         """True if another writer has the same run of the query and the same driver, perhaps with another process."""
         return (self.run_id, self.host, self.pid) == (other.run_id, other.host, other.pid)
+
+
+def operation_of(run_id: str) -> str | None:
+    """Name of the command that has a run id; None for the run of a query."""
+    return run_id.removeprefix(OPERATION).split()[0] if run_id.startswith(OPERATION) else None
 
 
 @dataclass(frozen=True, slots=True)

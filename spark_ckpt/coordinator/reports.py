@@ -11,7 +11,7 @@ from spark_ckpt import __version__
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.statistics import CheckpointStats, Spread, SubtaskStateStats
-from spark_ckpt.completed import CheckpointRecord, ClaimRecord
+from spark_ckpt.completed import CheckpointRecord, ClaimRecord, operation_of
 from spark_ckpt.config import effective_values
 from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.open_job import OpenJob
@@ -201,6 +201,7 @@ def restored(run: Run, state: CheckpointState, path: str, now_ms: int) -> Report
         **_durable(state, record),
         "restored_ms": now_ms,
         "path": redacted(path),
+        "operation": operation_of(record.owner.run_id),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -15,13 +15,16 @@ class Choices:
     """Answers of the user.
 
     Args:
-        functions: aggregate function of the earlier query by one of the changed query; None to begin without input.
-        initial: buffers of a new aggregate function, instead of those without input.
-        keys: key column of the earlier query by one of the changed query, although they are computed otherwise.
+        functions: aggregate function of the earlier query by one of the changed query, such as
+            `{"sum(w)": "sum(v)"}`; None to begin without input.
+        initial: values of the buffers of a new aggregate function in all rows, by the function.
+        keys: key column of the earlier query by one of the changed query that has the same values, although they are
+            computed otherwise.
         values: value of an added column or field in earlier rows, by its name; null by default.
-        operators: number in the earlier query by number in the changed one; None to begin empty.
-        sources: where a source continues, by its number.
-        drop: what may be left behind: numbers of operators, and state variables as `0/name`.
+        operators: number of an operator in the earlier query by its number in the changed one; None to begin empty.
+        sources: for sources by number: the number of an earlier one whose position it takes, an offset as Spark writes
+            it, or None for its own start.
+        drop: numbers of earlier operators whose state may be left behind.
     """
 
     functions: Mapping[str, str | None] = field(default_factory=dict)
@@ -30,7 +33,7 @@ class Choices:
     values: Mapping[str, object] = field(default_factory=dict)
     operators: Mapping[int, int | None] = field(default_factory=dict)
     sources: Mapping[int, SourceChoice] = field(default_factory=dict)
-    drop: frozenset[str] = frozenset()
+    drop: Collection[int] = ()
 
 
 NO_CHOICES = Choices()

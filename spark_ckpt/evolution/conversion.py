@@ -17,8 +17,6 @@ from spark_ckpt.state.grouping import GroupingKey
 from spark_ckpt.state.unsafe_row import binary_array, decode_rows, struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows, rows_of
 
-_INT64_DIGITS = 19
-
 _Merge: TypeAlias = Callable[[pa.Array, pa.Array], pa.Array]
 
 

@@ -110,7 +110,7 @@ def _left_behind(
     operator: OperatorMeaning, stores: Sequence[StoreSchema], choices: Choices, problems: list[str]
 ) -> list[str]:
     number, rows = operator.operator_id, sum(store.rows for store in stores)
-    if rows and str(number) not in choices.drop:
+    if rows and number not in choices.drop:
         problems.append(
             f"operator {number} ({operator.name}) of the earlier query is gone, with {count(rows, 'row')} of state. To "
             f"leave them behind: --drop {number}. If it is another operator now: --operator NEW={number}"

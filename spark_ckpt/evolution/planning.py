@@ -16,6 +16,7 @@ from spark_ckpt.evolution.planned_query import SCRATCH, PlannedQuery
 from spark_ckpt.evolution.schemas import planned_schemas
 from spark_ckpt.spark_files.evolved import files_below
 from spark_ckpt.spark_files.logs import STATE, SparkLog
+from spark_ckpt.spark_files.schemas import with_nullable_columns
 from spark_ckpt.storage import LocalStorage
 
 if TYPE_CHECKING:
@@ -52,12 +53,17 @@ def plan_query(
         text = query_plans(spark).plan(frame._jdf, mode, root, dict(settings), metadata)
         storage = LocalStorage(scratch)
         meaning = QueryMeaning.decode(text)
-        files = {name: storage.read(name) for name in files_below(storage, STATE)}
+        files = {name: _accepted(name, storage.read(name)) for name in files_below(storage, STATE)}
         log = SparkLog(storage)
         for operator in meaning.operators:
             for name, described in log.metadata_until(operator.operator_id, 0).items():
                 files[name] = described.moved_to(SCRATCH).encode()
         return PlannedQuery(meaning, tuple(planned_schemas(storage, meaning, settings)), files, str(spark.version))
+
+
+def _accepted(name: str, data: bytes) -> bytes:
+    """A file of the plan as a start accepts it: with data, a column may be null that the plan takes for never null."""
+    return with_nullable_columns(data, name) if name.endswith("_metadata/schema") else data
 
 
 def _frame_of(query: Any, output_mode: str | None) -> tuple[Any, str]:  # noqa: ANN401  (Py4J has no types)
@@ -79,7 +85,7 @@ def _scratch(settings: Mapping[str, str]) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="spark-ckpt-plan-") as name:
         offsets = Path(name, "offsets", "0")
         offsets.parent.mkdir()
-        offsets.write_text(f"v1\n{json.dumps(_metadata(settings))}\n-")
+        offsets.write_text(f"v1\n{json.dumps(_metadata(settings))}\n-", encoding="utf-8")
         yield Path(name)
 
 

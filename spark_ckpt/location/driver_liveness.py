@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from spark_ckpt.completed import ClaimRecord, CompletedCheckpointStore, Owner, Record, RecordFiles
+from spark_ckpt.completed import OPERATION, ClaimRecord, CompletedCheckpointStore, Owner, Record, RecordFiles
 from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.completed.processes import is_running
 from spark_ckpt.location.errors import LocationInUseError
 from spark_ckpt.storage import Storage
-
-OPERATION = "spark-ckpt "
-"""Prefix of the run id in a command's claim. The claim holds the location only while the command runs."""
 
 
 class Liveness(Enum):

@@ -14,6 +14,7 @@ from functools import partial
 from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import (
+    OPERATION,
     CompletedCheckpointStore,
     FilesystemCompletedCheckpointStore,
     JobStatus,
@@ -28,7 +29,6 @@ from spark_ckpt.completed.zookeeper import ZooKeeperCompletedCheckpointStore
 from spark_ckpt.completed.zookeeper_client_file import read_client_file
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
 from spark_ckpt.config import STORE, CheckpointConfig
-from spark_ckpt.location.driver_liveness import OPERATION
 from spark_ckpt.location.listing import list_completed, scan
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import Storage

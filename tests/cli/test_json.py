@@ -212,6 +212,7 @@ HISTORY = [
         CheckpointStatus.COMPLETED,
         *(1, 2, 0, 5, 4, 4),
         checkpoint_id=3,
+        operation="evolve",
         completing_ms=7,
         size=StateSize(3, 2, 1),
         subtasks=SubtaskStats(SPREAD, SPREAD, SPREAD, (SUBTASK,)),

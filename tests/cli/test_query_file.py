@@ -39,7 +39,13 @@ def test_what_is_no_function_is_named(job: Path, name: str) -> None:
         load_query(parsed(f"{job}:{name}"), session)
 
 
-@pytest.mark.parametrize("text", ["job.py", "nowhere.py:build", "job.py:not a name"])
+@pytest.mark.parametrize("text", ["job.py", "job.py:not a name"])
 def test_another_text_is_refused(text: str) -> None:
     with pytest.raises(click.BadParameter):
         parsed(text)
+
+
+def test_a_file_that_does_not_exist_is_named() -> None:
+    session: Any = object()
+    with pytest.raises(click.UsageError, match=r"no file 'nowhere.py'"):
+        load_query(parsed("nowhere.py:build"), session)

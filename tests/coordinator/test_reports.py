@@ -175,6 +175,7 @@ def test_a_start_from_a_checkpoint_is_reported(driver: Driver) -> None:
     again.trigger(2)
     report, began = of_checkpoints(again)
     assert (report["status"], report["id"], report["batch_id"], report["version"]) == ("restored", first["id"], 0, 1)
+    assert report["operation"] is None
     assert report["path"].endswith(f"chk-{first['id']}/_metadata")
     assert (report["state_bytes"], report["rows"]) == (first["state_bytes"], first["rows"])
     assert (report["generation"], began["status"]) == (2, "triggered")

@@ -76,7 +76,7 @@ def lines_on_orders() -> list[str]:
     lines = {line for page in PAGES for line in command_lines(page) if line.startswith("spark-ckpt ")}
     here = {line for line in lines if ORDERS in line or any(place in line for place in SAVEPOINTS)}
     # Statistics come from a coordinator, and imports and exports need Spark; neither has run on these locations.
-    elsewhere, without_spark = ("history", "import", "export", "import-flink"), "--format flink"
+    elsewhere, without_spark = ("evolve", "history", "import", "export", "import-flink"), "--format flink"
     endless = "--watch"
     return sorted(
         line

@@ -13,6 +13,7 @@ import pytest
 from spark_ckpt import read_state
 from spark_ckpt.checkpoint.compose import spark_batch_of
 from spark_ckpt.checkpoint.meaning import QueryMeaning
+from spark_ckpt.checkpoint.statistics_state import history_of
 from spark_ckpt.completed import CheckpointRecord, RecordFiles
 from spark_ckpt.evolution.choices import NO_CHOICES, Choices
 from spark_ckpt.evolution.errors import EvolutionRefusedError
@@ -29,11 +30,14 @@ from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.edit.hashed_state import HashedState, counts
 from tests.evolution.planned import USER, planned
+from tests.support.cli import run
 from tests.support.clocks import NoClock
 from tests.support.invariants import assert_invariants
 from tests.support.kills import kills
 from tests.support.meanings import function, meaning
+from tests.support.s3 import S3
 from tests.support.state_location import schema
+from tests.support.uploads import copy
 
 COUNT, NAME, TOTAL = function("count(1)"), function("first(0.name)", ("name",)), function("sum(0.v)")
 OLD = meaning(("0.user",), (COUNT, NAME))
@@ -203,9 +207,29 @@ def test_killed_at_any_write_a_rollback_over_an_evolution_is_repeated(tmp_path: 
     assert killed > 10
 
 
+def test_the_history_has_the_command(query: HashedState) -> None:
+    evolved(query.storage)
+    *_, newest = history_of(CheckpointLocation(query.path, query.storage, None).find().metadata) or ()
+    assert newest.operation == "evolve"
+    assert "completed (evolve)" in run("history", query.path).stdout
+
+
 def test_a_meaning_is_recorded(query: HashedState) -> None:
     evolved(query.storage)
     found = CheckpointLocation(query.path, query.storage, None).find()
     recorded = spark_batch_of(found.metadata).meaning
     assert recorded is not None
     assert QueryMeaning.decode(recorded) == CHANGED.meaning
+
+
+def test_on_s3_it_is_as_on_a_local_disk(query: HashedState, s3: S3) -> None:
+    place = f"{s3.url}/q"
+    copy(query.directory, place)
+    storage = CheckpointLocation.open(place).storage
+    done, local = evolved(storage), evolved(query.storage)
+    assert (done.stores, done.batch_id) == (local.stores, local.batch_id)
+    assert rows_in(place) == rows_in(query.path)
+    assert rows_in(place, id=done.from_checkpoint) == rows_in(query.path, id=local.from_checkpoint)
+    roll_back(storage, done.from_checkpoint, force=True, clock=NoClock())
+    assert evolutions(storage) == []
+    assert verify(storage).is_whole

@@ -103,7 +103,7 @@ def test_a_key_column_that_is_new_is_refused() -> None:
     assert "the key column j (0.j) is new. The state of a key cannot be divided" in problem
     begun = mapped(store(KJ, CS), meaning(("0.k", "0.j"), (COUNT, SUM)), choices=Choices(operators={0: None}))
     assert "operator 0 (stateStoreSave) of the earlier query is gone, with 9 rows" in begun.problems[0]
-    both = Choices(operators={0: None}, drop=frozenset({"0"}))
+    both = Choices(operators={0: None}, drop=[0])
     assert not mapped(store(KJ, CS), meaning(("0.k", "0.j"), (COUNT, SUM)), choices=both).problems
 
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from spark_ckpt.completed import CheckpointRecord, ClaimRecord, MetadataReference, Owner
+from spark_ckpt.completed import OPERATION, CheckpointRecord, ClaimRecord, MetadataReference, Owner
 from spark_ckpt.completed.processes import identity_of
-from spark_ckpt.location.driver_liveness import OPERATION, Liveness, last_driver_of
+from spark_ckpt.location.driver_liveness import Liveness, last_driver_of
 
 NOW_MS = time.time_ns() // 1_000_000
 

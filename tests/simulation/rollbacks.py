@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from spark_ckpt.checkpoint.publish import Publisher
-from spark_ckpt.completed import JobStatus, Owner
+from spark_ckpt.completed import OPERATION, JobStatus, Owner
 from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.config import CheckpointConfig
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.location.driver_liveness import OPERATION
 from spark_ckpt.location.open_store import make_store
 from spark_ckpt.recovery.rollback import Rollback, claim_and_move
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog

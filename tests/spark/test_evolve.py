@@ -150,6 +150,7 @@ def touched(files: Sequence[int], key: Callable[[Row], Any]) -> set[Any]:
 ALL, RECENT = range(5), (3, 4)
 
 
+@pytest.mark.core
 def test_aggregates_and_keys(changed: Changed) -> None:
     """Added, dropped, reordered aggregates; keys reordered, renamed, widened; values widened."""
     changed.run(
@@ -213,6 +214,7 @@ def test_a_key_column_less_merges_states(changed: Changed) -> None:
     changed.refused(changed.source().groupBy("k", "j").agg(*aggregates), r"the key column j \(0.j\) is new")
 
 
+@pytest.mark.core
 def test_an_operator_added_and_removed(changed: Changed) -> None:
     """Operators count from the sink, so one that is added before the aggregation has the higher number."""
 
@@ -272,6 +274,7 @@ def joined(changed: Changed, left: Sequence[str], right: Sequence[str], how: str
     return a.join(b, on, how).select("a.k", "a.id", *times, *left, *right)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("join_format", ["2", "3"])
 def test_the_payload_of_a_join(changed: Changed, spark: SparkSession, join_format: str) -> None:
     """A column more on the left, null in earlier rows; one less on the right."""
@@ -308,6 +311,7 @@ def counted(changed: Changed, delay: str, length: str, *more: Column) -> DataFra
     return windows.select(start, "k", "count(1)", *(["sum(v)"] if more else []))
 
 
+@pytest.mark.core
 def test_windows_come_out_once(changed: Changed) -> None:
     """The watermark's delay and an aggregate change; the length of windows cannot."""
     first = changed.run(counted(changed, "10 minutes", "5 minutes"), "append")
@@ -380,6 +384,7 @@ def _sessions_in_python() -> dict[Any, tuple[int, int | None]]:
     return found
 
 
+@pytest.mark.core
 def test_sources(changed: Changed) -> None:
     """A source added, then the first one removed."""
     changed.run(changed.source().groupBy("k").count())
@@ -497,6 +502,7 @@ class Summing(StatefulProcessor):
 OUTPUT = "k string, n long, total long, most int, seen string, by string"
 
 
+@pytest.mark.core
 @needs_rows
 def test_variables_of_transform_with_state(changed: Changed) -> None:
     """A variable and a field added, a field widened; list and map as they are."""

@@ -180,7 +180,7 @@ def evolve_query(
     force: bool,
     dry_run: bool,
 ) -> None:
-    """Let a changed query continue from the state of the earlier one.
+    """Let a changed query continue from earlier state.
 
     LOCATION is the checkpointLocation of the stopped query, as a path or URL. FILE:NAME is a function in a file of
     Python that returns the changed query: its DataFrame, or its DataStreamWriter. It may take the Spark session. The

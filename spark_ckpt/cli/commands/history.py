@@ -14,7 +14,7 @@ from spark_ckpt.checkpoint.statistics_state import SPARK_HISTORY, SPARK_SUBTASKS
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import Session, complete_path, json_option, pass_session, path_argument
 from spark_ckpt.cli.output import Part, Result
-from spark_ckpt.cli.results.checkpoint_figures import CHECKPOINT_FIGURES
+from spark_ckpt.cli.results.checkpoint_figures import CHECKPOINT_FIGURES, status_of
 from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.history_page import history_page, write_page
 from spark_ckpt.cli.results.metadata_json import JsonObject
@@ -177,7 +177,7 @@ def _key(stats: CheckpointStats) -> tuple[int, int]:
 def _tree(stats: CheckpointStats) -> Tree:
     name = "failed checkpoint" if stats.checkpoint_id is None else f"checkpoint {stats.checkpoint_id}"
     tree = Tree(
-        Text(f"{name}, batch {stats.batch_id}, state version {stats.version}: {stats.status.value}", style="bold")
+        Text(f"{name}, batch {stats.batch_id}, state version {stats.version}: {plain(status_of(stats))}", style="bold")
     )
     if stats.detail:
         tree.add(Text(plain(stats.detail)))

@@ -15,10 +15,15 @@ def _of_size(text: Callable[[StateSize], str]) -> Callable[[CheckpointStats], st
     return lambda stats: _NONE if stats.size is None else text(stats.size)
 
 
+def status_of(stats: CheckpointStats) -> str:
+    """Status of a checkpoint, with the command that made it."""
+    return stats.status.value if stats.operation is None else f"{stats.status.value} ({stats.operation})"
+
+
 CHECKPOINT_FIGURES: tuple[Column, ...] = (
     number_column("ID", lambda stats: _NONE if stats.checkpoint_id is None else str(stats.checkpoint_id)),
     number_column("BATCH", lambda stats: str(stats.batch_id)),
-    text_column("STATUS", lambda stats: stats.status.value),
+    text_column("STATUS", lambda stats: status_of(stats)),
     text_column("TRIGGERED", lambda stats: iso_time(stats.triggered_ms)),
     number_column("DURATION", lambda stats: f"{stats.duration_ms:,} ms"),
     number_column("COMPLETING", lambda stats: _NONE if stats.completing_ms is None else f"{stats.completing_ms:,} ms"),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from spark_ckpt.completed import ClaimRecord, Owner
+from spark_ckpt.completed import OPERATION, ClaimRecord, Owner
 from spark_ckpt.figures import count, human_duration, iso_time
-from spark_ckpt.location.driver_liveness import OPERATION, Liveness
+from spark_ckpt.location.driver_liveness import Liveness
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status, command_line

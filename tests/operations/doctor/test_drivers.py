@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.completed import ClaimRecord, FilesystemCompletedCheckpointStore, Owner, RecordFiles
+from spark_ckpt.completed import OPERATION, ClaimRecord, FilesystemCompletedCheckpointStore, Owner, RecordFiles
 from spark_ckpt.completed.records import encode_record
-from spark_ckpt.location.driver_liveness import OPERATION
 from spark_ckpt.operations.doctor import Status
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.storage import LocalStorage

@@ -32,6 +32,9 @@ private[ckpt] final class CheckpointReport(json: JsonNode) {
   def reason: String = text("reason")
   def cause: String = text("cause")
   def path: String = text("path")
+
+  /** The command whose checkpoint it is, such as `evolve`; empty for that of a batch. */
+  def operation: String = text("operation")
   def completingMs: Option[Long] = number("completing_ms")
   def filesToDelete: Option[Long] = number("files_to_delete")
   def filesLeftBehind: Option[Long] = number("files_left_behind")

@@ -89,7 +89,11 @@ private[ui] object Latest {
   }
 
   def restored(report: CheckpointReport): Seq[Node] =
-    Cells.join(subject(report), Text(" at "), Cells.time(report.restoredMs), <br/>, Cells.long(report.path))
+    Cells.join(subject(report), Text(operation(report)), Text(" at "), Cells.time(report.restoredMs), <br/>,
+      Cells.long(report.path))
+
+  private def operation(report: CheckpointReport): String =
+    if (report.operation.isEmpty) "" else s", by spark-ckpt ${report.operation},"
 
   def savepoint(report: CheckpointReport): Seq[Node] =
     Cells.join(subject(report), Text(" at "), Cells.time(report.takenMs), <br/>, Cells.long(report.path))
