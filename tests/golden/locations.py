@@ -13,8 +13,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from spark_ckpt import __version__, read_state
-from spark_ckpt.completed import ClaimRecord, decode_record, encode_record
+from spark_ckpt.checkpoint.meaning import SPARK_QUERY
+from spark_ckpt.completed import CheckpointRecord, ClaimRecord, MetadataReference, decode_record, encode_record
 from spark_ckpt.completed.processes import ProcessIdentity
+from spark_ckpt.metadata import dumps, loads
 from tests.golden.queries import CHECKPOINT, QUERIES, SAVEPOINT, GoldenQuery
 from tests.support.feeds import Feed
 from tests.support.sinks import BatchLog, Rows
@@ -140,7 +142,7 @@ def write(spark: SparkSession, query: GoldenQuery, work: Path, target: Path) -> 
     kept = target / __version__ / query.name
     shutil.copytree(work / query.root, kept / query.root, ignore=shutil.ignore_patterns(".*.crc"))
     shutil.copytree(work / "feeds", kept / "feeds")
-    _forget_machine(kept / query.root)
+    _forget_machine(kept / query.root, str(work))
     _substitute(kept, str(work), PLACE)
     summary = {
         "spark_version": spark.version,
@@ -151,14 +153,33 @@ def write(spark: SparkSession, query: GoldenQuery, work: Path, target: Path) -> 
     return kept
 
 
-def _forget_machine(location: Path) -> None:
-    """Replaces the machine and process that records name as their writer."""
+def _forget_machine(location: Path, work: str) -> None:
+    """Replaces the machine and process that records name as their writer, and the folder of the sources in what
+    `_metadata` says of the query."""
+    for path in [*location.glob("ckpt/chk-*/_metadata"), *location.glob(f"../{SAVEPOINT}/_metadata")]:
+        _put_place(path, work)
     for path in [*location.glob("ckpt/completed/*.json"), *location.glob(f"../{SAVEPOINT}/savepoint.json")]:
         record = decode_record(path.read_bytes(), path.name)
         record = replace(record, owner=replace(record.owner, host="golden", pid=1))
         if isinstance(record, ClaimRecord) and record.process is not None:
             record = replace(record, process=ProcessIdentity("a boot", "pid:[1]", 1))
+        if isinstance(record, CheckpointRecord):
+            root = path.parent if path.name == "savepoint.json" else location / "ckpt"
+            name = record.metadata.path
+            record = replace(record, metadata=MetadataReference.of(name, (root / name).read_bytes()))
         path.write_bytes(encode_record(record))
+
+
+def _put_place(file: Path, work: str) -> None:
+    """Puts `PLACE` for the folder of the sources into a `_metadata`."""
+    metadata = loads(file.read_bytes(), str(file))
+    states = tuple(
+        replace(state, payload=state.payload.replace(work.encode(), PLACE.encode()))
+        if state.name == SPARK_QUERY
+        else state
+        for state in metadata.master_states
+    )
+    file.write_bytes(dumps(replace(metadata, master_states=states), metadata.version))
 
 
 def _substitute(folder: Path, old: str, new: str) -> None:

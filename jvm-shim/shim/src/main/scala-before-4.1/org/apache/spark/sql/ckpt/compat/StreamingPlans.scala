@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.ckpt.compat
 
+import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, TransformWithState, TransformWithStateInPandas}
 import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SparkPlan
+import org.apache.spark.sql.execution.python.streaming.TransformWithStateInPandasExec
 import org.apache.spark.sql.execution.streaming.{StateStoreWriter, StreamExecution, StreamingSymmetricHashJoinExec}
 import org.apache.spark.sql.execution.streaming.StreamingSymmetricHashJoinHelper.{LeftSide, RightSide}
 import org.apache.spark.sql.execution.streaming.state.{StateStoreId, SymmetricHashJoinStateManager}
@@ -23,6 +25,12 @@ private[ckpt] object StreamingPlans {
     classOf[StreamExecution].getMethod("sparkSessionForStream").invoke(query).asInstanceOf[SparkSession]
 
   def collect[A](plan: SparkPlan)(operators: PartialFunction[SparkPlan, A]): Seq[A] = plan.collect(operators)
+
+  /** Grouping columns of a `transformWithState` in Python; None for another operator. */
+  def groupingInPython(operator: StateStoreWriter): Option[Seq[Attribute]] = operator match {
+    case processor: TransformWithStateInPandasExec => Some(processor.groupingAttributes)
+    case _ => None
+  }
 
   def storeNames(operator: StateStoreWriter): Seq[String] = operator match {
     case _: StreamingSymmetricHashJoinExec => SymmetricHashJoinStateManager.allStateStoreNames(LeftSide, RightSide)

@@ -6,7 +6,7 @@ import org.apache.spark.sql.ckpt.compat.StreamingPlans
 import org.apache.spark.sql.ckpt.protocol.{FunctionMeaning, KeyMeaning, OperatorMeaning}
 import org.apache.spark.sql.execution.{FilterExec, SparkPlan}
 import org.apache.spark.sql.execution.aggregate.BaseAggregateExec
-import org.apache.spark.sql.execution.python.streaming.{FlatMapGroupsInPandasWithStateExec, TransformWithStateInPySparkExec}
+import org.apache.spark.sql.execution.python.streaming.FlatMapGroupsInPandasWithStateExec
 import org.apache.spark.sql.execution.streaming.operators.stateful._
 import org.apache.spark.sql.execution.streaming.operators.stateful.flatmapgroupswithstate.FlatMapGroupsWithStateExec
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.StreamingSymmetricHashJoinExec
@@ -35,8 +35,7 @@ private[meaning] final class OperatorMeanings(lineage: Lineage) {
       case groups: FlatMapGroupsWithStateExec => plain.copy(keys = keys(groups.groupingAttributes))
       case groups: FlatMapGroupsInPandasWithStateExec => plain.copy(keys = keys(groups.groupingAttributes))
       case processor: TransformWithStateExec => plain.copy(keys = keys(processor.groupingAttributes))
-      case processor: TransformWithStateInPySparkExec => plain.copy(keys = keys(processor.groupingAttributes))
-      case _ => plain
+      case other => StreamingPlans.groupingInPython(other).fold(plain)(columns => plain.copy(keys = keys(columns)))
     }
   }
 
