@@ -157,7 +157,7 @@ def _forget_machine(location: Path, work: str) -> None:
     """Replaces the machine and process that records name as their writer, and the folder of the sources in what
     `_metadata` says of the query."""
     for path in [*location.glob("ckpt/chk-*/_metadata"), *location.glob(f"../{SAVEPOINT}/_metadata")]:
-        _put_place(path, work)
+        _forget_place(path, work)
     for path in [*location.glob("ckpt/completed/*.json"), *location.glob(f"../{SAVEPOINT}/savepoint.json")]:
         record = decode_record(path.read_bytes(), path.name)
         record = replace(record, owner=replace(record.owner, host="golden", pid=1))
@@ -170,11 +170,11 @@ def _forget_machine(location: Path, work: str) -> None:
         path.write_bytes(encode_record(record))
 
 
-def _put_place(file: Path, work: str) -> None:
-    """Puts `PLACE` for the folder of the sources into a `_metadata`."""
+def _forget_place(file: Path, work: str) -> None:
+    """Forgets the folder of the sources in what a `_metadata` says of the query."""
     metadata = loads(file.read_bytes(), str(file))
     states = tuple(
-        replace(state, payload=state.payload.replace(work.encode(), PLACE.encode()))
+        replace(state, payload=state.payload.replace(work.encode(), b"/golden"))
         if state.name == SPARK_QUERY
         else state
         for state in metadata.master_states

@@ -34,7 +34,8 @@ private[meaning] final class Lineage(sources: Map[ExprId, String], plans: Seq[Lo
 
   private def written(expression: Expression): Expression = expression.transformUp {
     case column: Attribute if column.name.startsWith("_") =>
-      definitions.get(column.exprId).filterNot(_.contains(column)).flatMap(_.headOption).fold[Expression](column)(written)
+      val definition = definitions.get(column.exprId).filterNot(_.contains(column)).flatMap(_.headOption)
+      definition.fold[Expression](column)(written)
   }
 
   private def expanded(expression: Expression, inside: Set[ExprId]): Expression =

@@ -51,8 +51,8 @@ private[meaning] final class OperatorMeanings(lineage: Lineage) {
     side.collect { case filter: FilterExec => lineage.text(filter.condition) }.mkString(" AND ")
 
   /**
-   * The functions whose buffers are stored, in their order: those of the aggregate below the operator. Their filters are
-   * in the aggregate of the input.
+   * The functions whose buffers are stored, in their order: those of the aggregate below the operator. Their filters
+   * are in the aggregate of the input.
    */
   private def functions(below: SparkPlan): Seq[FunctionMeaning] = {
     val levels = below.collect { case aggregate: BaseAggregateExec => aggregate.aggregateExpressions }

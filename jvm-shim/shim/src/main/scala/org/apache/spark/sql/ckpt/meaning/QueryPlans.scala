@@ -19,15 +19,13 @@ import org.apache.spark.sql.streaming.{DataStreamWriter, OutputMode}
  */
 private[ckpt] object QueryPlans {
 
-  /** Meaning of a batch that runs. Planned once more if a source of the batch has no input: Spark evaluates its part. */
+  /** Meaning of a batch that runs. If a source of it has no input, Spark evaluates its part, so it is planned again. */
   def meaningOf(query: StreamExecution, batch: IncrementalExecution): QueryMeaning =
     meaningOf(batch, query.analyzedPlan).getOrElse {
       val again = new IncrementalExecution(batch.sparkSession, query.analyzedPlan, batch.outputMode,
         batch.checkpointLocation, UUID.randomUUID(), UUID.randomUUID(), batch.currentBatchId, None,
         batch.offsetSeqMetadata, WatermarkPropagator.noop(), isFirstBatch = false)
-      meaningOf(again, query.analyzedPlan).getOrElse {
-        throw new IllegalStateException("columns of the plan have no definition")
-      }
+      meaningOf(again, query.analyzedPlan).getOrElse(throw withoutDefinition)
     }
 
   /**
@@ -56,8 +54,7 @@ private[ckpt] object QueryPlans {
       val execution = new IncrementalExecution(session, analyzed, outputMode(mode), s"$location/state",
         UUID.randomUUID(), UUID.randomUUID(), 0, None, OffsetSeqMetadata(metadata), WatermarkPropagator.noop(),
         isFirstBatch = true)
-      meaningOf(execution, analyzed).getOrElse(throw new IllegalStateException("columns of the plan have no definition"))
-        .toJson
+      meaningOf(execution, analyzed).getOrElse(throw withoutDefinition).toJson
     }
   }
 
@@ -77,6 +74,8 @@ private[ckpt] object QueryPlans {
     val meaning = QueryMeaning(sources.all, new OperatorMeanings(lineage).of(execution.executedPlan), watermarks)
     if (lineage.isIncomplete) None else Some(meaning)
   }
+
+  private def withoutDefinition = new IllegalStateException("columns of the plan have no definition")
 
   private def outputMode(name: String): OutputMode = name match {
     case "append" => OutputMode.Append()

@@ -79,7 +79,8 @@ class MessageSchemaSuite extends AnyFunSuite {
 
   private val meaning = QueryMeaning(
     Seq(SourceMeaning("kafka subscribe=t", 0)),
-    Seq(OperatorMeaning(1, "agg", Some("INNER join"), Seq(KeyMeaning("k", "0.k", "k")), Seq(KeyMeaning("k", "1.k", "k")), Seq("a", "b"),
+    Seq(OperatorMeaning(1, "agg", Some("INNER join"), Seq(KeyMeaning("k", "0.k", "k")),
+      Seq(KeyMeaning("k", "1.k", "k")), Seq("a", "b"),
       Seq(FunctionMeaning("sum(0.v)", "sum(v)", Seq("sum"), Some(Seq(None, Some("0"))), Seq("sum"))))),
     Seq("0.ts 1 hours"))
 

@@ -79,7 +79,7 @@ class CheckpointPagesSuite extends AnyFunSuite {
     val latest = rows(1).drop(9)
     assert(latest.head.startsWith("108, batch 8 at ") && latest.head.endsWith(", 4.0 KiB, 77 rows"))
     assert(latest(1).startsWith("batch 9 at ") && latest(1).endsWith("no space"))
-    assert(latest(2).startsWith("107, batch 7 at ") && latest(2).endsWith("/there/name"))
+    assert(latest(2).startsWith("107, batch 7, by spark-ckpt evolve, at ") && latest(2).endsWith("/there/name"))
     assert(latest.drop(3) == Seq("-", "-"))
     assert(links(tab.render("")).contains(s"/base/checkpoints/query?run=$Run"))
   }

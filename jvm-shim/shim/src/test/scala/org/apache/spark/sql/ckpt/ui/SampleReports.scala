@@ -71,7 +71,8 @@ object SampleReports {
 
   def restored(run: String = Run, name: String = "name"): SparkListenerCheckpoint =
     SparkListenerCheckpoint(
-      base("restored", run, 7, name).put("id", 107).put("completed_ms", 5).put("restored_ms", 6).put("operation", "evolve")
+      base("restored", run, 7, name).put("id", 107).put("completed_ms", 5).put("restored_ms", 6)
+        .put("operation", "evolve")
         .put("path", s"/there/$name").put("state_bytes", 4096).put("rows", 77).put("chain_length", 3))
 
   def savepoint(name: String = "name"): SparkListenerCheckpoint =
