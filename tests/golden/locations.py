@@ -174,9 +174,7 @@ def _forget_place(file: Path, work: str) -> None:
     """Forgets the folder of the sources in what a `_metadata` says of the query."""
     metadata = loads(file.read_bytes(), str(file))
     states = tuple(
-        replace(state, payload=state.payload.replace(work.encode(), b"/golden"))
-        if state.name == SPARK_QUERY
-        else state
+        replace(state, payload=state.payload.replace(work.encode(), b"/golden")) if state.name == SPARK_QUERY else state
         for state in metadata.master_states
     )
     file.write_bytes(dumps(replace(metadata, master_states=states), metadata.version))
