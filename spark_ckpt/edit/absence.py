@@ -11,12 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from spark_ckpt.checkpoint.layout import CKPT
+from spark_ckpt.completed import LOG, CheckpointRecord, RecordFiles
+from spark_ckpt.edit.errors import EditRefusedError
 from spark_ckpt.edit.grouping_keys import GroupingKeys, grouping_keys
 from spark_ckpt.edit.row_input import RowSource
 from spark_ckpt.format.errors import SegmentError
 from spark_ckpt.format.segments import MAGIC, RawSection, read_block
+from spark_ckpt.metadata import METADATA_FILE_NAME
 from spark_ckpt.progress import Progress
 from spark_ckpt.recovery.rollback import ROLLBACK_DIR
+from spark_ckpt.spark_files.evolved import evolutions
 from spark_ckpt.state.catalog import StateCatalog, Store, open_state
 from spark_ckpt.state.errors import StateRowError
 from spark_ckpt.state.grouping import grouping_key
@@ -87,11 +91,18 @@ def verify_absent(
         progress: called with the number of files done and the total.
 
     Raises:
+        EditRefusedError: files from the other side of an evolution are retained, or moved away by a rollback.
         EditRowError: a column is no part of the grouping key, or a value does not fit.
         SparkCkptError: the newest checkpoint cannot be read, or the storage does not answer.
     """
     path = os.fspath(location)
     catalog = open_state(path)
+    if evolutions(catalog.storage) or _has_rolled_back_over_one(catalog.storage):
+        raise EditRefusedError(
+            path,
+            "files from the other side of an evolution have rows of other types, in which keys cannot be searched. "
+            "Erase the keys with --purge, which deletes these files",
+        )
     stores = catalog.of_operator(operator)
     selected = grouping_keys(keys, stores)
     found = search(catalog, stores, selected, progress)
@@ -174,16 +185,33 @@ class Search:
                 self.traces.append(Trace(name, offset, key_group, store, view.family.name, found))
 
 
+def _has_rolled_back_over_one(storage: Storage) -> bool:
+    """True if a rollback may have moved files from after an evolution away."""
+    for rollback in storage.list(ROLLBACK_DIR):
+        records = RecordFiles(storage, f"{ROLLBACK_DIR}/{rollback.name}/{LOG}")
+        found = map(records.read, records.ids())
+        if any(isinstance(record, CheckpointRecord) and record.evolved is not None for record in found):
+            return True
+    return False
+
+
 def _files(storage: Storage) -> Iterator[str]:
-    """All files below the directories with state, relative to the location."""
+    """All files with state, relative to the location; the `_metadata` of a savepoint is beside its directories."""
+    if storage.exists(METADATA_FILE_NAME):
+        yield METADATA_FILE_NAME
     for directory in (CKPT, ROLLBACK_DIR):
-        yield from _below(storage, directory)
+        yield from files_in(storage, directory)
 
 
-def _below(storage: Storage, directory: str) -> Iterator[str]:
+def files_in(storage: Storage, directory: str) -> Iterator[str]:
+    """All files below a directory, hidden ones included.
+
+    Raises:
+        StorageError: a directory cannot be listed.
+    """
     for entry in storage.list(directory):
-        name = f"{directory}/{entry.name}"
+        name = f"{directory}/{entry.name}" if directory else entry.name
         if entry.is_directory:
-            yield from _below(storage, name)
+            yield from files_in(storage, name)
         else:
             yield name

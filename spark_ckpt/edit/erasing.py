@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +12,15 @@ import pyarrow as pa
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord
-from spark_ckpt.edit.absence import search
+from spark_ckpt.edit.absence import search, verify_absent
 from spark_ckpt.edit.chains import ChangedChains, Changes, merged_in, places_of
 from spark_ckpt.edit.errors import EditRefusedError
 from spark_ckpt.edit.grouping_keys import GroupingKeys, grouping_keys
 from spark_ckpt.edit.opening import begin_edit
-from spark_ckpt.edit.purging import purge
+from spark_ckpt.edit.purging import delete_savepoint, purge
 from spark_ckpt.edit.row_input import RowSource
 from spark_ckpt.format.key_groups import key_group_of
+from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.change import Change
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.operators import HASHED
@@ -29,6 +30,7 @@ from spark_ckpt.state.partition_hash import grouping_hashes
 from spark_ckpt.state.unsafe_row import binary_array, decode_rows, struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
 from spark_ckpt.state.views import View, view_of
+from spark_ckpt.storage import Storage
 
 OPERATION = "erase"
 """Name of the command."""
@@ -62,6 +64,7 @@ class Erasure:
         rewritten: number of subtasks that got a new base, so that no file has the keys; 0 unless purged.
         dropped: ids of the checkpoints that were dropped, because they had the keys.
         deleted: names of the files that were deleted, relative to the location.
+        savepoints: savepoints that were deleted, because they had the keys; after a dry run, those that have them.
         batch_id: batch of the erasure in Spark's logs; None if no state was changed.
         from_checkpoint: the checkpoint that it started from.
         checkpoint_id: the new checkpoint; None after a dry run, or if no state was changed.
@@ -74,6 +77,7 @@ class Erasure:
     rewritten: int
     dropped: tuple[int, ...]
     deleted: tuple[str, ...]
+    savepoints: tuple[str, ...]
     batch_id: int | None
     from_checkpoint: int
     checkpoint_id: int | None
@@ -86,6 +90,7 @@ def erase_state(
     *,
     operator: int | str | None = None,
     purge_files: bool = False,
+    savepoints: Sequence[str | os.PathLike[str]] = (),
     settings: Mapping[str, str] | None = None,
     force: bool = False,
     dry_run: bool = False,
@@ -100,7 +105,8 @@ def erase_state(
 
     Without `purge_files`, earlier checkpoints still have the keys, and so do files until the next base snapshots. With
     it, subtasks get new bases without the keys, earlier checkpoints and what rollbacks have moved away are deleted, and
-    no file of the location has the keys any more. Savepoints and the query's sources and sinks are not touched.
+    no file of the location has the keys any more. Other savepoints than those given, and the query's sources and sinks,
+    are not touched.
 
     Args:
         location: checkpoint location of the query, as a path or URL.
@@ -108,6 +114,7 @@ def erase_state(
             of a join have the names `field0`, `field1`, and so on.
         operator: Spark's operator number; required if several are stateful.
         purge_files: True to leave no trace in any file.
+        savepoints: savepoints of the query to delete if they have the keys; requires `purge_files`.
         settings: settings of the query that begin with `spark.sql.streaming.stateStore.ckpt.`; required if its
             completed checkpoints are in ZooKeeper.
         force: True to proceed although a driver is running, or may be running elsewhere.
@@ -131,12 +138,34 @@ def erase_state(
             key, name = stores[0].state.key, stores[0].state.name
             raise EditRefusedError(catalog.location, f"{key} ({name}) has no grouping key")
         selected = grouping_keys(keys, stores)
+        copies = _with_keys(savepoints, keys, operator)
         chains = ChangedChains(catalog, change.version_after())
         families = tuple(_removed(catalog, stores, selected, chains, progress))
         if not purge_files or dry_run:
             record = None if dry_run or not len(chains) else change.write(chains.table())
-            return _result(catalog.location, selected, families, change, record)
-        return _purged(catalog, stores, selected, chains, families, change)
+            result = _result(catalog.location, selected, families, change, record)
+        else:
+            result = _purged(catalog, stores, selected, chains, families, change)
+            for storage in copies.values():
+                delete_savepoint(storage)
+        return replace(result, savepoints=tuple(copies))
+
+
+def _with_keys(
+    savepoints: Sequence[str | os.PathLike[str]], keys: RowSource, operator: int | str | None
+) -> dict[str, Storage]:
+    """Savepoints that have some of the keys, by location."""
+    found = {}
+    for each in savepoints:
+        path = os.fspath(each)
+        location = CheckpointLocation.open(path)
+        if not location.is_savepoint:
+            raise EditRefusedError(
+                path, "it is no complete savepoint. If an erasure of it was interrupted, delete its directory"
+            )
+        if verify_absent(path, keys, operator=operator).traces:
+            found[path] = location.storage
+    return found
 
 
 def _result(
@@ -156,6 +185,7 @@ def _result(
         rewritten,
         dropped,
         deleted,
+        (),
         None if record is None else record.batch_id,
         change.record.id,
         None if record is None else record.id,
@@ -183,7 +213,7 @@ def _purged(
                 chains.replace_by_base(store, partition)
                 rewritten += 1
     record = change.write(chains.table()) if len(chains) else change.record
-    done = purge(change, record, traced)
+    done = purge(change, record)
     return _result(catalog.location, selected, families, change, record, rewritten, done.dropped, done.deleted)
 
 

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import LOG, CheckpointRecord
+from spark_ckpt.edit.absence import files_in
 from spark_ckpt.location.orphans import list_state, select_orphans
+from spark_ckpt.location.savepoint import SAVEPOINT_RECORD
 from spark_ckpt.operations.change import Change
 from spark_ckpt.recovery.fence import fenced_logs
 from spark_ckpt.recovery.rollback import ROLLBACK_DIR
+from spark_ckpt.spark_files.evolved import forget_before
+from spark_ckpt.storage import Storage
+
+
+def delete_savepoint(storage: Storage) -> None:
+    """Delete a savepoint, its record first, without which it is incomplete.
+
+    Raises:
+        StorageError: a file cannot be deleted.
+    """
+    storage.delete(SAVEPOINT_RECORD)
+    storage.sync_deletions("")
+    names = list(files_in(storage, ""))
+    storage.delete_all(names)
+    directories = {str(above) for name in names for above in PurePosixPath(name).parents} - {"."}
+    for directory in sorted(directories, reverse=True):  # those below come first
+        storage.remove_empty(directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +46,8 @@ class Purge:
     deleted: tuple[str, ...]
 
 
-def purge(change: Change, record: CheckpointRecord, traced: Set[str]) -> Purge:
-    """Drop all checkpoints but one, and delete what it does not need, with files of rollbacks that have a trace.
+def purge(change: Change, record: CheckpointRecord) -> Purge:
+    """Drop all checkpoints but one, and delete what it does not need, with all that rollbacks have moved away.
 
     No query starts meanwhile, so no file is in use. If it is interrupted, the next command continues from the same
     checkpoint.
@@ -36,7 +55,6 @@ def purge(change: Change, record: CheckpointRecord, traced: Set[str]) -> Purge:
     Args:
         change: the change. If it was written, it has claimed the location.
         record: the checkpoint to retain, the newest one.
-        traced: names of files with a trace, relative to the location.
 
     Raises:
         FencedError: another driver has claimed the location.
@@ -55,10 +73,13 @@ def purge(change: Change, record: CheckpointRecord, traced: Set[str]) -> Purge:
         used = {record.metadata.path, *read_checkpoint(storage, record).files()}
         orphans = select_orphans(list_state(storage), used)
         names = [in_location(orphan.path) for orphan in orphans if not orphan.is_directory]
-        names += [name for name in sorted(traced) if name.startswith(f"{ROLLBACK_DIR}/")]
+        # All of them: after a rollback over an evolution, their rows have types in which keys cannot be searched.
+        names += sorted(files_in(storage, ROLLBACK_DIR))
         for name in names:
             fence.check()
             storage.delete(name)
             storage.remove_empty(name.rpartition("/")[0])
             deleted.append(name)
+        fence.check()
+        forget_before(storage, record.batch_id)
     return Purge(tuple(dropped), tuple(deleted))

@@ -144,7 +144,7 @@ class LocalStorage(Storage):
 
     def sync_deletions(self, directory: str) -> None:
         """Makes deletions of files directly below a directory durable."""
-        path = self._path(directory)
+        path = self._path(directory) if directory else self._root
         if not self._durable:
             return
         try:

@@ -418,7 +418,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     same = replace(evolved, new_location=None, batch_id=None, checkpoint_id=None)
     edited = StateEdit("/x", 0, "default", "default", 1, 2, 3, 4, 2, 7, 12, 14, 1000)
     family = ErasedFamily(0, "default", "default", 2)
-    erased = Erasure("/x", 1, (family,), 2, (3,), ("ckpt/shared/a",), 7, 12, 14, 1000)
+    erased = Erasure("/x", 1, (family,), 2, (3,), ("ckpt/shared/a",), ("/s",), 7, 12, 14, 1000)
     absence = Absence("/x", 1, 9, 70, (Trace("ckpt/shared/a", 0, 5, "operator 0", "default", 1),))
     results: dict[str, list[Result]] = {
         "history": [History("/x", HISTORY), HistoryEntry("/x", HISTORY[1], [SUBTASK])],

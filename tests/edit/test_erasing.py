@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from spark_ckpt.edit import EditRefusedError, EditRowError
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.operations.rollback import roll_back
+from spark_ckpt.operations.savepoint import take_savepoint
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.spark_files.rollbacks import Rollbacks
-from tests.edit.hashed_state import USER, Entry, HashedState, counts, user
+from spark_ckpt.storage import LocalStorage
+from tests.edit.hashed_state import USER, Entry, HashedState, counted, counts, user
 from tests.support.clocks import NoClock
 from tests.support.invariants import assert_invariants
 from tests.support.kills import kills
@@ -193,6 +196,23 @@ def test_a_purge_of_all_families(tmp_path: Path) -> None:
     assert [each["list_element"]["n"] for each in lists if each["key"]["user"] == "u2"] == [2, 3]
     assert_invariants(query.storage)
     assert verify(query.storage).is_whole
+
+
+def test_a_purge_deletes_the_savepoints_that_have_the_keys(tmp_path: Path) -> None:
+    query, others = counts(tmp_path / "q"), counts(tmp_path / "others", users=3)
+    having, lacking, untold = (str(tmp_path / name) for name in ("having", "lacking", "untold"))
+    query.batch({"default": [counted("u7", 70)]}, inline=True)
+    for each, copy in ((query, having), (query, untold), (others, lacking)):
+        take_savepoint(each.storage, LocalStorage(Path(copy)))
+    assert "_metadata" in {trace.name for trace in verify_absent(having, keys("u7")).traces}
+    purge = partial(erase_state, query.path, keys("u7"), purge_files=True, savepoints=(having, lacking))
+    assert (purge(dry_run=True).savepoints, Path(having, "savepoint.json").exists()) == ((having,), True)
+    assert purge().savepoints == (having,)
+    assert not [path for path in Path(having).rglob("*") if path.is_file()]
+    assert verify_absent(lacking, keys("u7")).traces == ()
+    assert verify_absent(untold, keys("u7")).traces
+    with pytest.raises(EditRefusedError, match="no complete savepoint"):
+        purge()
 
 
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:

@@ -8,13 +8,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from spark_ckpt import read_state
+from spark_ckpt import erase_state, read_state, verify_absent
 from spark_ckpt.checkpoint.compose import spark_batch_of
 from spark_ckpt.checkpoint.meaning import QueryMeaning
 from spark_ckpt.checkpoint.statistics_state import history_of
 from spark_ckpt.completed import CheckpointRecord, RecordFiles
+from spark_ckpt.edit import EditRefusedError
 from spark_ckpt.evolution.choices import NO_CHOICES, Choices
 from spark_ckpt.evolution.errors import EvolutionRefusedError
 from spark_ckpt.evolution.in_place import evolve_in_place
@@ -107,6 +109,24 @@ def test_a_rollback_puts_the_schemas_back(query: HashedState) -> None:
     assert evolutions(query.storage) == []
     assert verify(query.storage).is_whole
     assert evolved(query.storage).checkpoint_id is not None
+
+
+def test_a_proof_of_absence_needs_rows_of_one_type(query: HashedState) -> None:
+    """Rows from the other side of an evolution are of other types, so a search in them would find nothing."""
+    done = evolved(query.storage)
+    user = pa.table({"user": ["u1"]})
+    with pytest.raises(EditRefusedError, match="other side of an evolution"):
+        verify_absent(query.path, user)
+    roll_back(query.storage, done.from_checkpoint, force=True)
+    with pytest.raises(EditRefusedError, match="other side of an evolution"):
+        verify_absent(query.path, user)
+    evolved(query.storage)
+    erase_state(query.path, user, purge_files=True)
+    assert evolutions(query.storage) == []
+    assert verify_absent(query.path, user).traces == ()
+    assert not any(b"u1" in data for name, data in query.files().items() if name.startswith(("ckpt/", "rolled-back/")))
+    assert_invariants(query.storage)
+    assert verify(query.storage).is_whole
 
 
 def _spark_files(query: HashedState) -> dict[str, bytes]:

@@ -34,9 +34,11 @@ class EraseResult(Result):
 
     Args:
         erasure: the removed rows, the deleted files, and the new checkpoint except after a dry run.
+        dry_run: True after a dry run.
     """
 
     erasure: Erasure
+    dry_run: bool = False
 
     def to_json(self) -> JsonObject:
         """The removed rows, the deleted files, and the new checkpoint."""
@@ -56,6 +58,8 @@ class EraseResult(Result):
                 f"{count(erasure.rewritten, 'partition')} rewritten, {count(len(erasure.dropped), 'checkpoint')} "
                 f"dropped, {count(len(erasure.deleted), 'file')} deleted"
             )
+        for savepoint in erasure.savepoints:
+            yield f"savepoint {plain(savepoint)}: {'has these keys' if self.dry_run else 'deleted'}"
         if erasure.checkpoint_id is not None:
             yield (
                 f"checkpoint {erasure.checkpoint_id}, batch {erasure.batch_id}, from checkpoint "
@@ -70,6 +74,13 @@ class EraseResult(Result):
 @click.option("--keys", required=True, metavar="KEYS", help="Grouping keys: a file, or JSON.")
 @operator_option
 @click.option("--purge", is_flag=True, help="Leave no trace in any file of the location.")
+@click.option(
+    "--savepoint",
+    "savepoints",
+    multiple=True,
+    metavar="PATH",
+    help="Savepoint to delete if it has the keys. Repeatable.",
+)
 @force_option
 @settings_option
 @dry_run_option
@@ -81,6 +92,7 @@ def erase_keys(
     keys: str,
     operator: int | str | None,
     purge: bool,
+    savepoints: tuple[str, ...],
     force: bool,
     settings: dict[str, str],
     dry_run: bool,
@@ -96,8 +108,8 @@ def erase_keys(
 
     Earlier checkpoints still have the keys, and so do files until the next base snapshots. --purge rewrites the
     partitions whose files have them, deletes the earlier checkpoints and what rollbacks have moved away, and leaves no
-    trace in any file of the location: `spark-ckpt verify --absent` proves it. A purge cannot be taken back. It does not
-    touch savepoints, sources and sinks.
+    trace in any file of the location: `spark-ckpt verify --absent` proves it. --savepoint also deletes a savepoint that
+    has them. A purge cannot be taken back. It does not touch other savepoints, sources and sinks.
 
     If the command is interrupted, Spark refuses to start the query: run the same command again.
 
@@ -107,17 +119,20 @@ def erase_keys(
     \b
     Examples:
       spark-ckpt erase /data/counts --keys '{"user": "alice"}' --dry-run
-      spark-ckpt erase s3://bucket/counts --keys users.parquet --purge
+      spark-ckpt erase s3://bucket/counts --keys users.parquet --purge --savepoint s3://bucket/saved/counts
     """
+    if savepoints and not purge:
+        raise click.UsageError("--savepoint requires --purge")
     with progress_bar("reading") as progress:
         erasure = erase_state(
             location,
             partial(read_rows, keys),
             operator=operator,
             purge_files=purge,
+            savepoints=savepoints,
             settings=settings,
             force=force,
             dry_run=dry_run,
             progress=progress,
         )
-    session.output.show(EraseResult(erasure))
+    session.output.show(EraseResult(erasure, dry_run))
