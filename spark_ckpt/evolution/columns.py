@@ -41,7 +41,7 @@ class FamilyMapping:
         grouping: columns of the grouping key.
         value: columns of the value.
         merges: what makes one value of those whose keys become equal, by column: `sum`, `min`, `max`, or `any`.
-        needs_rewrite: True if the rows change although no column does.
+        old_grouping: type of the earlier grouping key.
     """
 
     old: FamilySchema
@@ -50,18 +50,16 @@ class FamilyMapping:
     value: tuple[Column, ...]
     merges: tuple[str, ...] = ()
     old_grouping: Struct = field(default=Struct((), ()))
-    needs_rewrite: bool = False
+
+    @property
+    def keeps_places(self) -> bool:
+        """True if each row stays in its partition and key group."""
+        return not self.merges and are_kept(self.grouping, self.old_grouping.types)
 
     @property
     def is_identity(self) -> bool:
         """True if the bytes of the rows stay the same."""
-        return (
-            not self.needs_rewrite
-            and not self.merges
-            and self.old.name == self.new.name
-            and are_kept(self.grouping, self.old_grouping.types)
-            and are_kept(self.value, self.old.value.types)
-        )
+        return self.keeps_places and self.old.name == self.new.name and are_kept(self.value, self.old.value.types)
 
 
 def are_kept(columns: Sequence[Column], types: Sequence[SparkType]) -> bool:

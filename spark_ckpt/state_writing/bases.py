@@ -1,4 +1,4 @@
-"""Base snapshots of spilled rows."""
+"""Base snapshots of placed rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.unsafe_row import decode_rows
 from spark_ckpt.state.unsafe_row_encoder import encode_rows, rows_of
 from spark_ckpt.state_writing.errors import RepeatedKeyError
-from spark_ckpt.state_writing.spill import RowSpill
 from spark_ckpt.storage import Storage
 
 FILE_BYTES = 64 << 20
@@ -51,7 +50,7 @@ class WrittenFamily:
 
 def write_bases(
     storage: Storage,
-    spill: RowSpill,
+    partitions: Iterable[Iterable[pa.Table]],
     families: Mapping[str, WrittenFamily],
     version: int,
     written: Callable[[str], None],
@@ -61,8 +60,8 @@ def write_bases(
 
     Args:
         storage: storage of the checkpoint location.
-        spill: the rows.
-        families: column families of the store, by name, in the order of the spill.
+        partitions: placed rows of each partition in tables by ascending key group, none of which is in two tables.
+        families: column families of the store, by name, in the order of sections.
         version: version of the state.
         written: called with the name of each file before it is written, relative to the location.
         done: called after each partition.
@@ -77,8 +76,9 @@ def write_bases(
     """
     chains: list[Chain] = []
     waiting: list[SegmentRef] = []
-    for table in spill.partitions():
-        segment = encode_base(version, _groups(table, list(families.values())))
+    numbered = list(families.values())
+    for tables in partitions:
+        segment = encode_base(version, (group for table in tables for group in _groups(table, numbered)))
         entries: tuple[SegmentRef, ...] = ()
         if segment.rows:
             entries = (segment.ref(0, version),)

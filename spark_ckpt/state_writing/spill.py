@@ -14,22 +14,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_ckpt.errors import StorageError
-from spark_ckpt.format.key_groups import key_group_of
-from spark_ckpt.state.unsafe_row import binary_array
 from spark_ckpt.state_writing.family_rows import FamilyRows
+from spark_ckpt.state_writing.placement import PLACED, Placement, in_order
 
 BUFFER_BYTES = 64 << 20
 """Bytes of rows in memory before they are sorted and written."""
-
-_SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("key_group", pa.int32()),
-        ("family", pa.int16()),
-        ("key", pa.large_binary()),
-        ("value", pa.large_binary()),
-    ]
-)
 
 
 class RowSpill:
@@ -52,9 +41,7 @@ class RowSpill:
         families: Sequence[str],
         buffer_bytes: int | None = None,
     ) -> None:
-        self._parallelism = parallelism
-        self._factors = tuple(key_group_factors)
-        self._numbers = {name: number for number, name in enumerate(families)}
+        self._placement = Placement(parallelism, key_group_factors, families)
         self._buffer_bytes = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
         self._buffer: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
@@ -62,7 +49,7 @@ class RowSpill:
         descriptor, path = tempfile.mkstemp(prefix="spark-ckpt-rows-")
         os.close(descriptor)
         self._file = Path(path)
-        self._writer = pa.ipc.new_file(str(self._file), _SCHEMA)
+        self._writer = pa.ipc.new_file(str(self._file), PLACED)
 
     def __enter__(self) -> RowSpill:
         return self
@@ -76,17 +63,7 @@ class RowSpill:
 
     def add(self, rows: FamilyRows) -> None:
         """Adds rows of a column family. Those of a list keep their order."""
-        hashes = rows.hashes.astype(np.int64)
-        batch = pa.RecordBatch.from_arrays(
-            [
-                pa.array((hashes % self._parallelism).astype(np.int32)),
-                pa.array(key_group_of(rows.hashes, self._factors).astype(np.int32)),
-                pa.array(np.full(len(rows.keys), self._numbers[rows.family.name], np.int16)),
-                binary_array(rows.keys),
-                binary_array(rows.values),
-            ],
-            schema=_SCHEMA,
-        )
+        batch = self._placement.placed(rows)
         self._buffer.append(batch)
         self._buffered_bytes += batch.nbytes
         if self._buffered_bytes >= self._buffer_bytes:
@@ -100,21 +77,19 @@ class RowSpill:
             with pa.memory_map(str(self._file)) as source:
                 reader = pa.ipc.open_file(source)
                 batches = [reader.get_batch(index) for index in range(reader.num_record_batches)]
-                for partition in range(self._parallelism):
+                for partition in range(self._placement.parallelism):
                     parts = [
                         batch.slice(edges[partition], edges[partition + 1] - edges[partition])
                         for batch, edges in zip(batches, self._edges, strict=True)
                     ]
-                    table = pa.Table.from_batches(parts, _SCHEMA)
-                    order = np.lexsort((table.column("family").to_numpy(), table.column("key_group").to_numpy()))
-                    yield table.take(pa.array(order))
+                    yield in_order(pa.Table.from_batches(parts, PLACED))
         except OSError as e:
             raise self._failed(e) from e
 
     def _flush(self) -> None:
         if not self._buffer:
             return
-        table = pa.Table.from_batches(self._buffer, _SCHEMA)
+        table = pa.Table.from_batches(self._buffer, PLACED)
         self._buffer, self._buffered_bytes = [], 0
         partition = table.column("partition").to_numpy()
         order = np.argsort(partition, kind="stable")
@@ -124,7 +99,9 @@ class RowSpill:
             self._writer.write_table(ordered, max_chunksize=max(1, len(ordered)))
         except OSError as e:
             raise self._failed(e) from e
-        self._edges.append(np.searchsorted(partition[order], np.arange(self._parallelism + 1)).astype(np.int64))
+        self._edges.append(
+            np.searchsorted(partition[order], np.arange(self._placement.parallelism + 1)).astype(np.int64)
+        )
 
     def _failed(self, error: OSError) -> StorageError:
         reason = f"{error}. Set TMPDIR to a directory with more space"

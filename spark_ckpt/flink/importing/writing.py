@@ -99,7 +99,8 @@ class ImportWriter:
                 self._step()
             version, written = self._location.version, self._files.append
             try:
-                return write_bases(self._storage, spill, families, version, written, self._step)
+                partitions = ([table] for table in spill.partitions())
+                return write_bases(self._storage, partitions, families, version, written, self._step)
             except RepeatedKeyError as e:
                 title = next(each.title for each in targets if e.family in _names(each))
                 reason = "two rows of Flink have this key in the query"
