@@ -24,7 +24,15 @@ from tests.support.spark_version import HAS_KAFKA
 HERE = Path(__file__).parent
 LAST = "test_flink_reads_all.py"
 SESSION, TRANSFERS, DRIVERS, CLUSTERS = "spark session", "transfers", "drivers", "clusters"
-IN_CLUSTERS = {"test_attempts", "test_connect", "test_hdfs", "test_kafka_restore", "test_restore", "test_yarn"}
+IN_CLUSTERS = {
+    "test_attempts",
+    "test_connect",
+    "test_evolve_in_clusters",
+    "test_hdfs",
+    "test_kafka_restore",
+    "test_restore",
+    "test_yarn",
+}
 """Modules whose drivers run beside servers or on a cluster. They take about as long as the other drivers."""
 OF_TRANSFERS = ("test_import", "test_export", "test_transfer")
 """Prefixes of modules about imports and exports. They take a third of the time of all tests on a shared session."""

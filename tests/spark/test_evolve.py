@@ -214,6 +214,15 @@ def test_a_key_column_less_merges_states(changed: Changed) -> None:
     changed.refused(changed.source().groupBy("k", "j").agg(*aggregates), r"the key column j \(0.j\) is new")
 
 
+def test_an_aggregation_without_a_key(changed: Changed) -> None:
+    changed.run(changed.source().agg(sf.count("*")), "complete")
+    changed.more()
+    frame = changed.source().agg(sf.sum("v"), sf.count("*"))
+    changed.evolve(frame, "complete")
+    *_, newest = changed.run(frame, "complete")
+    assert newest[1:] == (sum(row["v"] for file in RECENT for row in rows(file)), sum(len(rows(file)) for file in ALL))
+
+
 @pytest.mark.core
 def test_an_operator_added_and_removed(changed: Changed) -> None:
     """Operators count from the sink, so one that is added before the aggregation has the higher number."""
