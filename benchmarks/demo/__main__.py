@@ -11,11 +11,13 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.demo import data, tables
+from benchmarks.demo.changing import ChangingSupervisor
 from benchmarks.demo.display import Display
 from benchmarks.demo.layout import FLIGHTS, WEATHER, Layout
 from benchmarks.demo.queries import QUERIES
@@ -78,8 +80,10 @@ def _run(
         console.print(f"checkpoint locations below {layout.elsewhere}")
     try:
         with Display(console, rows) as display:
-            supervisor = Supervisor(layout, arguments.provider, len(rows), arguments.kills, display, ui=True)
+            supervise = partial(ChangingSupervisor, report=console.print) if arguments.evolve else Supervisor
+            supervisor = supervise(layout, arguments.provider, len(rows), arguments.kills, display, ui=True)
             kills = supervisor.run()
+            layout = supervisor.layout
     except DriverFailedError as error:
         console.print(str(error), markup=False)
         return 1
@@ -102,6 +106,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--days-per-file", type=int, default=21)
     parser.add_argument("--s3", action="store_true", help="checkpoint locations on an S3 server that the demo starts")
     parser.add_argument("--kafka", action="store_true", help="read topics of a Kafka broker that the demo starts")
+    parser.add_argument("--evolve", action="store_true", help="change the queries twice, and keep their state")
     parser.add_argument(
         "--serve", action="store_true", help="with --s3: keep the server running at the end, until Ctrl-C"
     )
@@ -110,6 +115,8 @@ def _arguments() -> argparse.Namespace:
         parser.error("--serve requires --s3")
     if arguments.kafka and supported_minor(installed_pyspark()) != CONNECTOR_SPARK:
         parser.error(f"--kafka requires Spark {CONNECTOR_SPARK}, for which Maven brings Spark's Kafka connector")
+    if arguments.evolve and (arguments.kafka or arguments.provider != "ckpt"):
+        parser.error("--evolve requires our provider and the files of the feed")
     return arguments
 
 

@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from benchmarks.demo import tables
 from benchmarks.demo.data import CLOSING_ORIGIN
 from benchmarks.demo.layout import Layout
-from benchmarks.demo.queries import QUERIES, DemoQuery
+from benchmarks.demo.queries import DemoQuery
 from benchmarks.demo.session import open_session
+from benchmarks.demo.stages import queries_of
 
 SAMPLE = 5
 
@@ -41,7 +42,7 @@ class Verdict:
 
 def compare(spark: SparkSession, layout: Layout, query: DemoQuery) -> Verdict:
     """Judge one query."""
-    flights, weather = (spark.read.parquet(str(folder)) for folder in (layout.flights, layout.weather))
+    flights, weather = spark.read.parquet(*map(str, layout.all_flights)), spark.read.parquet(str(layout.weather))
     # The closing mark of the flights only advances the watermark. It has no partner and appears in no result.
     expected = query.build(flights.where(F.col("origin") != CLOSING_ORIGIN), weather)
     streamed = tables.read(spark, layout.table(query.name), query.merge_key).select(*expected.columns)
@@ -70,11 +71,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--result", type=Path, required=True)
+    parser.add_argument("--stage", type=int, help="stage whose queries are the ones to compare with")
     arguments = parser.parse_args()
     layout = Layout(arguments.work)
     spark = open_session(layout.work, None)
     try:
-        verdicts = [asdict(compare(spark, layout, query)) for query in QUERIES]
+        verdicts = [asdict(compare(spark, layout, query)) for query in queries_of(arguments.stage)]
     finally:
         spark.stop()
     arguments.result.write_text(json.dumps(verdicts, indent=1), encoding="utf-8")

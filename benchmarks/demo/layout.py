@@ -14,6 +14,8 @@ from spark_ckpt.spark_files.source_positions import FilePosition, KafkaPosition,
 from spark_ckpt.storage import Storage, resolve
 
 FLIGHTS, WEATHER = "flights", "weather"
+MOVED_FLIGHTS = "flights-moved"
+"""Folder of the flights after the change of the source."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,16 @@ class Layout:
         elsewhere: URI of the folder of the checkpoint locations, in the form passed to Spark.
         conf: Spark settings for access to the checkpoint locations.
         topics: the topics with the feeds; None if the queries read the files.
+        stage: stage of a demo whose queries change; None for any other.
+        moved: number of files of flights in the earlier folder, once another folder has replaced it; None before.
     """
 
     work: Path
     elsewhere: str | None = None
     conf: Mapping[str, str] = field(default_factory=dict)
     topics: Topics | None = None
+    stage: int | None = None
+    moved: int | None = None
 
     @property
     def feed(self) -> Path:
@@ -39,8 +45,13 @@ class Layout:
 
     @property
     def flights(self) -> Path:
-        """Folder of the flight files."""
-        return self.feed / FLIGHTS
+        """Folder of the flight files that the queries read."""
+        return self.feed / (FLIGHTS if self.moved is None else MOVED_FLIGHTS)
+
+    @property
+    def all_flights(self) -> list[Path]:
+        """Folders of all flight files."""
+        return [folder for name in (FLIGHTS, MOVED_FLIGHTS) if (folder := self.feed / name).exists()]
 
     @property
     def weather(self) -> Path:
@@ -103,17 +114,21 @@ def read_batches(log: SparkLog) -> Batches:
     return Batches(max(log.batches(BatchLog.OFFSETS), default=-1), committed)
 
 
-def files_done(log: SparkLog, batch: int, rows: Sequence[int] = ()) -> int:
+def files_done(log: SparkLog, batch: int, rows: Sequence[int] = (), moved: int | None = None) -> int:
     """Number of files of each feed covered up to a batch, according to Spark's offset log.
 
     Args:
         log: Spark's logs of the query.
         batch: the batch; -1 for none.
         rows: with topics, the number of rows of each file of flights.
+        moved: `Layout.moved`. Positions of the flights then count from there.
     """
     if batch < 0:
         return 0
-    offsets = log.offsets(batch).offsets.values()
+    offsets = list(log.offsets(batch).offsets.values())
+    if moved is not None:
+        flown = [] if offsets[0] is None else positions_of(offsets[0])
+        return moved + max((each.log_offset + 1 for each in flown if isinstance(each, FilePosition)), default=0)
     positions = [position for offset in offsets if offset is not None for position in positions_of(offset)]
     files = max((position.log_offset + 1 for position in positions if isinstance(position, FilePosition)), default=0)
     flights = [p.offset for p in positions if isinstance(p, KafkaPosition) and p.topic == FLIGHTS]

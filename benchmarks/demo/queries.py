@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from benchmarks.demo.data import CLOSING_ORIGIN
@@ -25,21 +25,35 @@ class DemoQuery:
     merge_key: str | None = None
     """Column by which changed rows replace older ones; without it, the query appends."""
 
+    @property
+    def output_mode(self) -> str:
+        """Spark's output mode."""
+        return "append" if self.merge_key is None else "update"
+
+
+def _by_aircraft(flights: DataFrame, **more: Column) -> DataFrame:
+    totals = {
+        **more,
+        "flights": F.count("*"),
+        "flown": F.count("air_time"),
+        "miles": F.sum("distance"),
+        "minutes": F.sum("air_time"),
+        "worst_delay": F.max("dep_delay"),
+        "last_seen": F.max("sched_time"),
+    }
+    columns = [total.alias(name) for name, total in totals.items()]
+    return flights.where(F.col("origin") != CLOSING_ORIGIN).groupBy("tailnum").agg(*columns)
+
 
 def aircraft_totals(flights: DataFrame, weather: DataFrame) -> DataFrame:
     """Totals of each aircraft for the year to date."""
-    return (
-        flights.where(F.col("origin") != CLOSING_ORIGIN)
-        .groupBy("tailnum")
-        .agg(
-            F.count("*").alias("flights"),
-            F.count("air_time").alias("flown"),
-            F.sum("distance").alias("miles"),
-            F.sum("air_time").alias("minutes"),
-            F.max("dep_delay").alias("worst_delay"),
-            F.max("sched_time").alias("last_seen"),
-        )
-    )
+    return _by_aircraft(flights)
+
+
+def aircraft_totals_since_july(flights: DataFrame, weather: DataFrame) -> DataFrame:
+    """Totals of each aircraft for the year to date, and its longest flight since July, as the first of its totals."""
+    is_later = F.col("sched_time") >= F.lit("2013-07-01").cast("timestamp")
+    return _by_aircraft(flights, longest_since_july=F.max(F.when(is_later, F.col("air_time"))))
 
 
 def flights_with_weather(flights: DataFrame, weather: DataFrame) -> DataFrame:

@@ -86,6 +86,7 @@ class Supervisor:
     ui: bool = False
     """True if drivers serve Spark's UI."""
     done: list[Kill] = field(default_factory=list)
+    starts: int = 0
 
     @cached_property
     def _logs(self) -> dict[str, SparkLog]:
@@ -94,11 +95,10 @@ class Supervisor:
 
     def run(self) -> list[Kill]:
         """Run to the end of the feed; return the kills that interrupted a batch."""
-        start = 0
         while True:
-            start += 1
-            self.audience.started(start)
-            if self._run_driver(start):
+            self.starts += 1
+            self.audience.started(self.starts)
+            if self._run_driver(self.starts):
                 return self.done
 
     def _run_driver(self, start: int) -> bool:
@@ -156,6 +156,10 @@ class Supervisor:
             command.append("--ui")
         if self.layout.topics is not None:
             command += ["--kafka", self.layout.topics.servers]
+        if self.layout.stage is not None:
+            command += ["--stage", str(self.layout.stage)]
+        if self.layout.moved is not None:
+            command += ["--moved", str(self.layout.moved)]
         return [*command, *(part for key, value in self.layout.conf.items() for part in ("--conf", f"{key}={value}"))]
 
     def _driver(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -182,7 +186,7 @@ class Supervisor:
         rows = () if self.layout.topics is None else self.layout.topics.rows
         for name, log in self._logs.items():
             batches = read_batches(log)
-            states.append(QueryState(name, batches, files_done(log, batches.committed, rows)))
+            states.append(QueryState(name, batches, files_done(log, batches.committed, rows, self.layout.moved)))
         return states
 
     def _committed(self) -> int:

@@ -16,6 +16,8 @@ HAS_DELTA = importlib.util.find_spec("delta") is not None
 FORMAT = "delta" if HAS_DELTA else "parquet"
 TITLE = "Delta tables" if HAS_DELTA else "Parquet tables"
 
+_READ = {} if HAS_DELTA else {"mergeSchema": "true"}  # a changed query may have added a column
+
 BATCH = "_batch"
 """Column of a Parquet table of changed rows: the batch that wrote them, as a partition."""
 
@@ -38,7 +40,7 @@ def merge(writer: DataStreamWriter, table: Path, schema: StructType, name: str, 
 
 def read(spark: SparkSession, table: Path, key: str | None) -> DataFrame:
     """Rows of a table; `key` is that of `merge`, and None for a table that was appended to."""
-    rows = spark.read.format(FORMAT).load(str(table))
+    rows = spark.read.format(FORMAT).options(**_READ).load(str(table))
     if HAS_DELTA or key is None:
         return rows
     newest = Window.partitionBy(key).orderBy(F.col(BATCH).desc())
@@ -59,7 +61,7 @@ def _merge_into(table: str, name: str, key: str) -> Callable[[DataFrame, int], N
         changes = changes.checkpoint()
         target = DeltaTable.forPath(spark, table).alias("t")
         merged = target.merge(changes.alias("c"), f"t.{key} <=> c.{key}")
-        merged.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+        merged.whenMatchedUpdateAll().whenNotMatchedInsertAll().withSchemaEvolution().execute()
 
     return merge_batch
 

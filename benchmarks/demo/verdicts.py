@@ -19,6 +19,7 @@ def judge(console: Console, layout: Layout) -> list[Verdict]:
     """Compare all tables with the batch answer, in a separate process."""
     command = [sys.executable, "-m", "benchmarks.demo.compare", "--work", str(layout.work)]
     command += ["--result", str(layout.verdicts)]
+    command += [] if layout.stage is None else ["--stage", str(layout.stage)]
     with layout.judge_log.open("wb") as log, console.status("comparing with the batch answer"):
         code = subprocess.run(command, cwd=REPOSITORY, stdout=log, stderr=subprocess.STDOUT).returncode
     if code != 0:

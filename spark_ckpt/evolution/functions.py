@@ -178,7 +178,8 @@ def _continued(
     problems: list[str],
 ) -> tuple[list[Column], str]:
     """Columns of a function that continues another one, and what becomes of it."""
-    name = function.shown if function.shown == was.shown else f"{function.shown}: continues {was.shown}"
+    is_same = function.shown == was.shown
+    name = function.shown if is_same else f"{function.shown}: continues {was.shown}"
     wider = ""
     columns = []
     if len(function.buffers) != len(was.buffers):
@@ -196,5 +197,6 @@ def _continued(
         elif column.is_widened:
             wider = f"{had.arrow} becomes {has.arrow}"
         columns.append(column)
-    parts = [part for part in (name, wider) if part]
-    return columns, ": ".join(parts) if wider else (name if ":" in name else f"{name}: kept")
+    if wider:
+        return columns, f"{name}: {wider}"
+    return columns, f"{name}: kept" if is_same else name

@@ -57,6 +57,16 @@ def test_a_short_run_is_equal_and_the_judge_is_not_blind(tmp_path: Path) -> None
 
 
 @pytest.mark.long
+def test_a_short_run_whose_queries_change_is_equal(tmp_path: Path) -> None:
+    result = run("benchmarks.demo", "--work", str(tmp_path), "--evolve", "--kills", "1", "--days-per-file", "92")
+    assert result.returncode == 0, result.stdout[-4000:]
+    assert "1 kills in the middle of a batch" in result.stdout
+    words = " ".join(result.stdout.split())
+    assert "THEN air_time END): begins without input" in words
+    assert words.count("begins at its own start") == len(QUERIES)
+
+
+@pytest.mark.long
 def test_a_short_run_on_s3_is_equal_and_leaves_its_server_up(
     s3a: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

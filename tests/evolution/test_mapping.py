@@ -44,6 +44,13 @@ def test_reordered_functions_are_rewritten() -> None:
     assert [column.source for column in only.families[0].value] == [1, 0]
 
 
+def test_a_kept_function_with_a_time_of_day_in_it_says_so() -> None:
+    timed = function("max(CASE WHEN (0.at >= 2013-07-01 00:00:00) THEN 0.v END)", ("max",))
+    old, means = store(K, schema(max="long")), meaning(functions=(timed,))
+    (only,) = mapped(old, means, old, means).stores
+    assert only.notes == (f"{timed.shown}: kept",)
+
+
 def test_a_dropped_function_leaves_the_others() -> None:
     (only,) = mapped(store(K, C), meaning(functions=(COUNT,))).stores
     assert [column.source for column in only.families[0].value] == [0]

@@ -55,14 +55,12 @@ class Killer(Supervisor):
         master: URL of the cluster.
         executors: returns the pids of the running executors.
         rng: source of the schedule.
-        starts: number of driver starts.
         violations: violations found in the checkpoint locations after a kill of the driver.
     """
 
     master: str = ""
     executors: Callable[[], list[int]] = list
     rng: random.Random = field(default_factory=random.Random)
-    starts: int = 0
     violations: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -76,7 +74,6 @@ class Killer(Supervisor):
 
     def strike(self, driver: subprocess.Popen[bytes], start: int, states: list[QueryState], resumed: bool) -> bool:
         """Kills the next victim if it is due; true if that was the driver."""
-        self.starts = start
         if self._next is None:
             return False
         victim, share, seconds = self._next
