@@ -5,18 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_ckpt.checkpoint.expression_text import is_window, worded
-
-_MICROS = "precisetimestampconversion(0.ts, TimestampType, LongType)"
-MINUTE = 60_000_000
-
-
-def window(length: int, slide: int, start: int = 0) -> str:
-    """A time window as Spark 4.2 resolves it, without the case of negative times."""
-    begin = f"(({_MICROS} - (({_MICROS} - {start}) % {slide})) - 0)"
-    times = ", ".join(
-        f"precisetimestampconversion({at}, LongType, TimestampType)" for at in (begin, f"({begin} + {length})")
-    )
-    return f"named_struct(start, {times})"
+from tests.support.meanings import MINUTE, window
 
 
 @pytest.mark.parametrize(

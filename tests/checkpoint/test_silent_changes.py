@@ -6,8 +6,7 @@ import pytest
 
 from spark_ckpt.checkpoint.meaning import QueryMeaning
 from spark_ckpt.checkpoint.silent_changes import silent_changes
-from tests.checkpoint.test_expression_text import MINUTE, window
-from tests.support.meanings import function, meaning
+from tests.support.meanings import MINUTE, function, meaning, window
 
 SUM = meaning(functions=(function("sum(0.v)"),))
 JOIN = meaning(("0.k",), name="symmetricHashJoin", detail="INNER join", right_keys=("1.k",), sources=("a", "b"))

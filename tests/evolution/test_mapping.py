@@ -11,9 +11,8 @@ from spark_ckpt.evolution.choices import NO_CHOICES, Choices
 from spark_ckpt.evolution.mapping import StateMapping, map_state
 from spark_ckpt.evolution.schemas import StoreSchema
 from spark_ckpt.spark_files.operator_metadata import VariableKind
-from tests.checkpoint.test_expression_text import MINUTE, window
 from tests.evolution.planned import COUNT, MAX, SUM, family, store
-from tests.support.meanings import function, meaning
+from tests.support.meanings import MINUTE, function, meaning, window
 from tests.support.state_location import schema
 
 K, KJ, JK = schema(k="string"), schema(k="string", j="integer"), schema(j="integer", k="string")

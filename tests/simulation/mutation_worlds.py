@@ -118,5 +118,12 @@ DAMAGED_OFTEN = replace(
 )
 """Starts often roll back to the checkpoint that a live driver drops next."""
 
-ROLLED_BACK_FAR = replace(ROLLED_BACK, settings={"retained": "2"}, faults=Faults(pause=0.9))
+ROLLED_BACK_FAR = replace(
+    ROLLED_BACK,
+    settings={"retained": "2"},
+    faults=Faults(pause=0.9),
+    batches=14,
+    incidents=20,
+    weights={**ROLLED_BACK.weights, "roll back": 6, "freeze driver": 8},
+)
 """Rollbacks often go back to the checkpoint that a live driver drops next."""

@@ -6,6 +6,19 @@ from collections.abc import Sequence
 
 from spark_ckpt.checkpoint.meaning import FunctionMeaning, KeyMeaning, OperatorMeaning, QueryMeaning, SourceMeaning
 
+_MICROS = "precisetimestampconversion(0.ts, TimestampType, LongType)"
+MINUTE = 60_000_000
+"""Microseconds."""
+
+
+def window(length: int, slide: int, start: int = 0) -> str:
+    """A time window as Spark 4.2 resolves it, without the case of negative times."""
+    begin = f"(({_MICROS} - (({_MICROS} - {start}) % {slide})) - 0)"
+    times = ", ".join(
+        f"precisetimestampconversion({at}, LongType, TimestampType)" for at in (begin, f"({begin} + {length})")
+    )
+    return f"named_struct(start, {times})"
+
 
 def function(
     text: str, buffers: tuple[str, ...] = (), initial: tuple[str | None, ...] | None = None, merges: str = ""
