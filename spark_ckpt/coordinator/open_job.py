@@ -191,12 +191,15 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
     _check_log_epoch(trigger, storage, rollbacks)
     max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
+    # A rollback may have ended between the look and the claim. One that begins later is fenced off by the claim.
+    rollbacks = storage.begin(lambda: Rollbacks.of(storage))
     if rollback.damaged:
         moved_to = storage.describe(move_to_rollback_dir(storage, rollback.damaged, environment.clock))
         _log.warning("%s: moved %d damaged records to %s", storage.location, len(rollback.damaged), moved_to)
     check_not_followed(trigger, storage, store)
     commit = is_committed(trigger, storage)
     earlier_files = _earlier_files(storage, store, claims, owner)
+    _check_log_epoch(trigger, storage, rollbacks)
     if await_commit(trigger, storage, store, claims, environment):
         commit = is_committed(trigger, storage)
     if committed := committed_by_another(trigger, storage, store, commit):
