@@ -27,7 +27,7 @@ from spark_ckpt.state.grouping import grouping_key
 from spark_ckpt.state.unsafe_row import decode_rows
 from spark_ckpt.state.unsafe_row_encoder import rows_of
 from spark_ckpt.state.views import view_of
-from spark_ckpt.storage import Storage
+from spark_ckpt.storage import Storage, files_below
 
 _MAGIC = re.compile(re.escape(MAGIC.to_bytes(4, "big")))
 
@@ -200,18 +200,4 @@ def _files(storage: Storage) -> Iterator[str]:
     if storage.exists(METADATA_FILE_NAME):
         yield METADATA_FILE_NAME
     for directory in (CKPT, ROLLBACK_DIR):
-        yield from files_in(storage, directory)
-
-
-def files_in(storage: Storage, directory: str) -> Iterator[str]:
-    """All files below a directory, hidden ones included.
-
-    Raises:
-        StorageError: a directory cannot be listed.
-    """
-    for entry in storage.list(directory):
-        name = f"{directory}/{entry.name}" if directory else entry.name
-        if entry.is_directory:
-            yield from files_in(storage, name)
-        else:
-            yield name
+        yield from files_below(storage, directory, hidden=True)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import LOG, CheckpointRecord
-from spark_ckpt.edit.absence import files_in
 from spark_ckpt.location.orphans import list_state, select_orphans
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD
 from spark_ckpt.operations.change import Change
 from spark_ckpt.recovery.fence import fenced_logs
 from spark_ckpt.recovery.rollback import ROLLBACK_DIR
 from spark_ckpt.spark_files.evolved import forget_before
-from spark_ckpt.storage import Storage
+from spark_ckpt.storage import Storage, delete_tree, files_below
 
 
 def delete_savepoint(storage: Storage) -> None:
@@ -26,11 +24,7 @@ def delete_savepoint(storage: Storage) -> None:
     """
     storage.delete(SAVEPOINT_RECORD)
     storage.sync_deletions("")
-    names = list(files_in(storage, ""))
-    storage.delete_all(names)
-    directories = {str(above) for name in names for above in PurePosixPath(name).parents} - {"."}
-    for directory in sorted(directories, reverse=True):  # those below come first
-        storage.remove_empty(directory)
+    delete_tree(storage, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +68,7 @@ def purge(change: Change, record: CheckpointRecord) -> Purge:
         orphans = select_orphans(list_state(storage), used)
         names = [in_location(orphan.path) for orphan in orphans if not orphan.is_directory]
         # All of them: after a rollback over an evolution, their rows have types in which keys cannot be searched.
-        names += sorted(files_in(storage, ROLLBACK_DIR))
+        names += files_below(storage, ROLLBACK_DIR, hidden=True)
         for name in names:
             fence.check()
             storage.delete(name)

@@ -29,11 +29,11 @@ from spark_ckpt.operations.change import Change, begin_change
 from spark_ckpt.progress import Progress
 from spark_ckpt.recovery.fence import FencedLogs
 from spark_ckpt.spark_files.entries import OffsetEntry
-from spark_ckpt.spark_files.evolved import files_below, keep, replace_files
+from spark_ckpt.spark_files.evolved import keep, replace_files
 from spark_ckpt.spark_files.logs import SOURCES, STATE, make_partitions
 from spark_ckpt.spark_files.operators import JOIN
 from spark_ckpt.state.catalog import StateCatalog, state_in
-from spark_ckpt.storage import Storage
+from spark_ckpt.storage import Storage, files_below
 
 OPERATION = "evolve"
 """Name of the command."""

@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from spark_ckpt.checkpoint.expression_text import is_window, worded
 from spark_ckpt.checkpoint.meaning import KeyMeaning, OperatorMeaning
 from spark_ckpt.evolution.choices import Choices
-from spark_ckpt.spark_files.operators import AGGREGATION, JOIN, REAL_TIME_AGGREGATION
-
-DEDUPLICATIONS = ("dedupe", "dedupeWithinWatermark")
-"""Spark's short names of de-duplications."""
+from spark_ckpt.spark_files.operators import AGGREGATION, DEDUPLICATIONS, JOIN, REAL_TIME_AGGREGATION
 
 _BEGIN = "begin empty with --operator {number}=, or rebuild the state from history"
 

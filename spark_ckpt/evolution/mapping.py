@@ -11,14 +11,20 @@ from spark_ckpt.checkpoint.meaning import OperatorMeaning, QueryMeaning
 from spark_ckpt.evolution.choices import Choices
 from spark_ckpt.evolution.columns import Column, FamilyMapping, fitted
 from spark_ckpt.evolution.functions import map_buffers
-from spark_ckpt.evolution.keys import DEDUPLICATIONS, KeyColumns, map_keys
+from spark_ckpt.evolution.keys import KeyColumns, map_keys
 from spark_ckpt.evolution.pairing import kind_of, pair_operators
 from spark_ckpt.evolution.schemas import StoreSchema, of_operator
 from spark_ckpt.evolution.type_changes import same_layout
 from spark_ckpt.evolution.values import map_values
 from spark_ckpt.figures import count
 from spark_ckpt.spark_files.operator_metadata import VariableKind
-from spark_ckpt.spark_files.operators import AGGREGATION, JOIN, SESSION_WINDOW
+from spark_ckpt.spark_files.operators import (
+    AGGREGATION,
+    DEDUPLICATION_WITHIN_WATERMARK,
+    DEDUPLICATIONS,
+    JOIN,
+    SESSION_WINDOW,
+)
 from spark_ckpt.spark_files.schemas import FamilySchema
 from spark_ckpt.spark_files.types import SparkType, Struct
 from spark_ckpt.state.grouping import grouping_key
@@ -285,7 +291,7 @@ class _Pair:
             named = map_values(new, was, family, self._choices, self._problems)
             if named is None:
                 return None
-            merges = ("max",) * len(named[0]) if new.name == DEDUPLICATIONS[1] else ()
+            merges = ("max",) * len(named[0]) if new.name == DEDUPLICATION_WITHIN_WATERMARK else ()
             return named[0], merges, list(named[1])
         sizes = [sum(len(function.buffers) for function in each.functions) for each in (self._was, self._operator)]
         old_lead, lead = len(was.value.types) - sizes[0], len(family.value.types) - sizes[1]

@@ -14,10 +14,9 @@ from spark_ckpt.driver_jvm.objects import query_plans
 from spark_ckpt.evolution.errors import QueryPlanError
 from spark_ckpt.evolution.planned_query import SCRATCH, PlannedQuery
 from spark_ckpt.evolution.schemas import planned_schemas
-from spark_ckpt.spark_files.evolved import files_below
 from spark_ckpt.spark_files.logs import STATE, SparkLog
 from spark_ckpt.spark_files.schemas import with_nullable_columns
-from spark_ckpt.storage import LocalStorage
+from spark_ckpt.storage import LocalStorage, files_below
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -15,8 +15,6 @@ from spark_ckpt.evolution.mapping import StoreMapping
 from spark_ckpt.evolution.schemas import StoreSchema
 from spark_ckpt.format.key_groups import overlapping_ranges
 from spark_ckpt.metadata import KeyGroupRange
-from spark_ckpt.spark_files.operator_metadata import VariableKind
-from spark_ckpt.spark_files.operators import JOIN
 from spark_ckpt.state.blocks import split_ranges
 from spark_ckpt.state.catalog import StateCatalog, Store
 from spark_ckpt.state.grouping import grouping_key
@@ -30,8 +28,6 @@ from spark_ckpt.state_writing.family_rows import FamilyRows
 from spark_ckpt.state_writing.placement import PLACED, Placement, in_order
 from spark_ckpt.state_writing.spill import RowSpill
 from spark_ckpt.storage import Storage
-
-_LISTS_OF_JOINS = ("-keyWithTsToValues", "-tsWithKey")
 
 
 class StateRewriter:
@@ -55,7 +51,6 @@ class StateRewriter:
         self._step = step
         self.files: list[str] = []
         """Files that it has begun to write, relative to the location."""
-        self.new_bytes = 0
 
     def chains(self, mapping: StoreMapping) -> list[Chain]:
         """Chains of a store, each with a state id of its own.
@@ -81,10 +76,11 @@ class StateRewriter:
         return next(store for store in self._catalog.stores if store.state.key == schema.key)
 
     def _rewritten(self, mapping: StoreMapping, old: Store, count: int) -> list[Chain]:
+        store = mapping.new.as_store()
         families = {
             each.new.name: WrittenFamily(
                 each.new,
-                _is_list(mapping.new, each.new.name),
+                view_of(store, each.new).lists,
                 combine=partial(combined, merges=each.merges, kind=each.new.value) if each.merges else None,
             )
             for each in mapping.families
@@ -92,16 +88,13 @@ class StateRewriter:
         if count == len(old.chains) and all(each.keeps_places for each in mapping.families):
             # Nothing moves, so that no more than a partition is in memory.
             partitions = (self._tables(mapping, old, partition, list(families)) for partition in range(count))
-            chains = self._write(partitions, families)
-        else:
-            with RowSpill(count, self._factors, list(families)) as spill:
-                for each in mapping.families:
-                    for partition in range(len(old.chains)):
-                        for key_groups in self._ranges(old, partition):
-                            spill.add(self._rows(mapping, old, each, partition, key_groups))
-                chains = self._write(([table] for table in spill.partitions()), families)
-        self.new_bytes += sum(chain.size for chain in chains)
-        return chains
+            return self._write(partitions, families)
+        with RowSpill(count, self._factors, list(families)) as spill:
+            for each in mapping.families:
+                for partition in range(len(old.chains)):
+                    for key_groups in self._ranges(old, partition):
+                        spill.add(self._rows(mapping, old, each, partition, key_groups))
+            return self._write(([table] for table in spill.partitions()), families)
 
     def _write(self, partitions: Iterable[Iterable[pa.Table]], families: Mapping[str, WrittenFamily]) -> list[Chain]:
         return write_bases(self._storage, partitions, families, self._version, self.files.append, lambda: None)
@@ -140,8 +133,3 @@ class StateRewriter:
             hashes,
             view.lists,
         )
-
-
-def _is_list(store: StoreSchema, family: str) -> bool:
-    is_variable = store.variables.get(family) is VariableKind.LIST
-    return is_variable or (store.name == JOIN and family.endswith(_LISTS_OF_JOINS))

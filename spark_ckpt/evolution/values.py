@@ -5,10 +5,8 @@ from __future__ import annotations
 from spark_ckpt.evolution.choices import Choices
 from spark_ckpt.evolution.columns import Column, fitted
 from spark_ckpt.evolution.schemas import StoreSchema
-from spark_ckpt.spark_files.operators import JOIN
-from spark_ckpt.spark_files.schemas import FamilySchema
-
-_GROUPS_WITH_STATE = ("flatMapGroupsWithState", "applyInPandasWithState")
+from spark_ckpt.spark_files.operators import GROUPS_WITH_STATE, JOIN
+from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 
 
 def map_values(
@@ -63,8 +61,8 @@ def map_values(
 
 
 def _takes_columns(store: StoreSchema) -> bool:
-    return store.name == JOIN or store.has_variables or store.name in _GROUPS_WITH_STATE
+    return store.name == JOIN or store.has_variables or store.name in GROUPS_WITH_STATE
 
 
 def _shown(store: StoreSchema, family: FamilySchema) -> str:
-    return family.name if family.name != "default" else store.store
+    return family.name if family.name != DEFAULT_FAMILY else store.store

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from spark_ckpt.operations.copy import files_of_sources
 from spark_ckpt.operations.restore import as_hadoop_writes
 from spark_ckpt.spark_files.delta_schemas import is_schema_log, moved_schema_log
-from spark_ckpt.spark_files.evolved import files_below
 from spark_ckpt.spark_files.logs import SparkLog, operator_directory
-from spark_ckpt.storage import Storage, copy_file
+from spark_ckpt.storage import Storage, copy_file, files_below
 
 
 def copy_query_files(

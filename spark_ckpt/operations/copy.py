@@ -21,7 +21,7 @@ from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.spark_logs_check import check_agreement, recorded_offsets
 from spark_ckpt.recovery.state_check import check_state
 from spark_ckpt.spark_files.delta_schemas import SCHEMA_LOG
-from spark_ckpt.spark_files.evolved import files_at, files_below
+from spark_ckpt.spark_files.evolved import files_at
 from spark_ckpt.spark_files.logs import (
     QUERY,
     SOURCES,
@@ -31,7 +31,7 @@ from spark_ckpt.spark_files.logs import (
     entry_name,
     make_partitions,
 )
-from spark_ckpt.storage import MAX_READINGS, Storage, copy_file, until_stable
+from spark_ckpt.storage import MAX_READINGS, Storage, copy_file, files_below, until_stable
 
 _OTHERS = (CKPT, SOURCES, STATE, *(log.value for log in BatchLog))
 """Directories of a checkpoint location without files of Delta, except for `sources`."""

@@ -19,8 +19,8 @@ from spark_ckpt.location.orphans import Leftover, list_all, list_temporaries, se
 from spark_ckpt.metadata import METADATA_FILE_NAME, loads
 from spark_ckpt.operations.errors import CollectionRefusedError
 from spark_ckpt.progress import Progress
-from spark_ckpt.spark_files.evolved import evolutions, files_below
-from spark_ckpt.storage import Storage, until_stable
+from spark_ckpt.spark_files.evolved import evolutions
+from spark_ckpt.storage import Storage, files_below, until_stable
 
 DEFAULT_GRACE_SECONDS = 24 * 3600.0
 """Minimum age of a deleted orphan, relative to the newest checkpoint. A base that an executor has written belongs to a

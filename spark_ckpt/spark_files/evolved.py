@@ -7,12 +7,12 @@ them back (docs/protocol.md, section 5.2). They are in `ckpt/evolved/<batch>`, b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_ckpt.errors import CheckpointError, StateFileNotFoundError
 from spark_ckpt.spark_files.logs import SOURCES, STATE, checksum_name
-from spark_ckpt.storage import Storage, copy_file
+from spark_ckpt.storage import Storage, copy_file, delete_tree, files_below
 from spark_ckpt.storage.redirected import RedirectedStorage
 
 EVOLVED = "ckpt/evolved"
@@ -91,7 +91,7 @@ def keep(storage: Storage, batch_id: int, directories: Sequence[str]) -> Replace
         StorageError: a file cannot be copied.
     """
     kept = ReplacedFiles(batch_id, tuple(directories))
-    _remove(storage, kept.root)  # of an earlier try
+    delete_tree(storage, kept.root)  # of an earlier try
     for directory in directories:
         for name in files_below(storage, directory):
             copy_file(storage, name, storage, f"{kept.root}/{name}")
@@ -149,7 +149,7 @@ def forget(storage: Storage, replaced: ReplacedFiles) -> None:
     """
     storage.delete(f"{replaced.root}/{_MANIFEST}")
     storage.sync_deletions(replaced.root)
-    _remove(storage, replaced.root)
+    delete_tree(storage, replaced.root)
 
 
 def replace_files(storage: Storage, directory: str, files: Mapping[str, bytes]) -> None:
@@ -173,32 +173,7 @@ def replace_files(storage: Storage, directory: str, files: Mapping[str, bytes]) 
     used = {name.split("/")[1] for name in files}
     for entry in storage.list(directory):
         if entry.is_directory and entry.name not in used:
-            _remove(storage, f"{directory}/{entry.name}")
-
-
-def _remove(storage: Storage, directory: str) -> None:
-    """Deletes a directory with all that it has."""
-    for entry in storage.list(directory):
-        if entry.is_directory:
-            _remove(storage, f"{directory}/{entry.name}")
-        else:
-            storage.delete(f"{directory}/{entry.name}")
-    storage.remove_empty(directory)
-
-
-def files_below(storage: Storage, directory: str) -> Iterator[str]:
-    """All files below a directory except hidden ones, in order.
-
-    Raises:
-        StorageError: a directory cannot be listed.
-    """
-    for entry in sorted(storage.list(directory), key=lambda entry: entry.name):
-        if entry.name.startswith("."):
-            continue
-        if entry.is_directory:
-            yield from files_below(storage, f"{directory}/{entry.name}")
-        else:
-            yield f"{directory}/{entry.name}"
+            delete_tree(storage, f"{directory}/{entry.name}")
 
 
 def _read(storage: Storage, batch_id: int) -> ReplacedFiles | None:

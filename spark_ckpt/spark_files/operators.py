@@ -23,15 +23,25 @@ AGGREGATION = "stateStoreSave"
 REAL_TIME_AGGREGATION = "StatefulStreamlineAggregate"
 """Aggregation in real-time mode; its state is that of `AGGREGATION`."""
 
+DEDUPLICATION = "dedupe"
+"""De-duplication without a bound."""
+
+DEDUPLICATION_WITHIN_WATERMARK = "dedupeWithinWatermark"
+"""De-duplication; its values are the times when rows expire."""
+
+DEDUPLICATIONS = (DEDUPLICATION, DEDUPLICATION_WITHIN_WATERMARK)
+"""Both de-duplications."""
+
+GROUPS_WITH_STATE = ("flatMapGroupsWithState", "applyInPandasWithState")
+"""Arbitrary state by group, in Scala and in pandas."""
+
 HASHED = (
     AGGREGATION,
     REAL_TIME_AGGREGATION,
-    "dedupe",
-    "dedupeWithinWatermark",
+    *DEDUPLICATIONS,
     SESSION_WINDOW,
     JOIN,
-    "flatMapGroupsWithState",
-    "applyInPandasWithState",
+    *GROUPS_WITH_STATE,
     *TRANSFORM_WITH_STATE,
 )
 """Operators with a partition key in Spark (`StatePartitionKeyExtractorFactory`), and the aggregation of real-time

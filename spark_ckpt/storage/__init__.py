@@ -13,6 +13,7 @@ from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve, storage_on
 from spark_ckpt.storage.s3_config import s3_options
 from spark_ckpt.storage.s3_storage import S3Storage
 from spark_ckpt.storage.stable_reads import MAX_READINGS, until_stable
+from spark_ckpt.storage.trees import delete_tree, files_below
 
 __all__ = [
     "FRAME_BYTES",
@@ -35,6 +36,8 @@ __all__ = [
     "copy_file",
     "create_and_find",
     "create_or_find",
+    "delete_tree",
+    "files_below",
     "resolve",
     "s3_options",
     "storage_on",

@@ -15,10 +15,9 @@ from spark_ckpt.checkpoint.compose import spark_batch_of
 from spark_ckpt.checkpoint.meaning import QueryMeaning
 from spark_ckpt.evolution.planning import plan_query
 from spark_ckpt.location.find import CheckpointLocation
-from spark_ckpt.spark_files.evolved import files_below
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog
 from spark_ckpt.spark_files.schemas import with_nullable_columns
-from spark_ckpt.storage import LocalStorage
+from spark_ckpt.storage import LocalStorage, files_below
 from tests.spark.processors import COUNTS, RememberingRows
 from tests.support.events import SCHEMA, events
 from tests.support.feeds import Feed

@@ -23,7 +23,7 @@ def status_of(stats: CheckpointStats) -> str:
 CHECKPOINT_FIGURES: tuple[Column, ...] = (
     number_column("ID", lambda stats: _NONE if stats.checkpoint_id is None else str(stats.checkpoint_id)),
     number_column("BATCH", lambda stats: str(stats.batch_id)),
-    text_column("STATUS", lambda stats: status_of(stats)),
+    text_column("STATUS", status_of),
     text_column("TRIGGERED", lambda stats: iso_time(stats.triggered_ms)),
     number_column("DURATION", lambda stats: f"{stats.duration_ms:,} ms"),
     number_column("COMPLETING", lambda stats: _NONE if stats.completing_ms is None else f"{stats.completing_ms:,} ms"),
