@@ -178,7 +178,7 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
     if committed := committed_by_another(trigger, storage, store, commit):
         fence_earlier(trigger, storage, store, config)
         raise committed
-    rollbacks = storage.begin(lambda: Rollbacks.of(storage))
+    rollbacks = _list_rollbacks(trigger, storage)
     try:
         parent = starting_point(trigger, storage, store)
     except (DamagedCheckpointError, VersionNotFoundError) as damaged:
@@ -192,7 +192,7 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
     max_parallelism, chain = _key_groups(trigger, parent, config)
     store.claim()
     # A rollback may have ended between the look and the claim. One that begins later is fenced off by the claim.
-    rollbacks = storage.begin(lambda: Rollbacks.of(storage))
+    rollbacks = _list_rollbacks(trigger, storage)
     if rollback.damaged:
         moved_to = storage.describe(move_to_rollback_dir(storage, rollback.damaged, environment.clock))
         _log.warning("%s: moved %d damaged records to %s", storage.location, len(rollback.damaged), moved_to)
@@ -238,8 +238,13 @@ def _meaning(trigger: Trigger, parent: CheckpointState) -> bytes | None:
     return None if parent.batch is None else parent.batch.meaning
 
 
-def _check_log_epoch(trigger: Trigger, storage: Storage, rollbacks: Request[Rollbacks]) -> None:
-    if trigger.log_epoch is not None:  # without the fence of Spark's logs, a start needs no list of rollbacks
+def _list_rollbacks(trigger: Trigger, storage: Storage) -> Request[Rollbacks] | None:
+    """Begin to list rollbacks; None without the fence of Spark's logs, because a start needs no list then."""
+    return None if trigger.log_epoch is None else storage.begin(lambda: Rollbacks.of(storage))
+
+
+def _check_log_epoch(trigger: Trigger, storage: Storage, rollbacks: Request[Rollbacks] | None) -> None:
+    if trigger.log_epoch is not None and rollbacks is not None:
         rollbacks.result().check_epoch(storage.location, trigger.log_epoch)
 
 

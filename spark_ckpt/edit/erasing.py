@@ -123,12 +123,15 @@ def erase_state(
         progress: called with the number of subtasks done and the total.
 
     Raises:
-        EditRefusedError: the operator has no grouping key, or a batch is not committed.
+        EditRefusedError: the operator has no grouping key, a batch is not committed, or `savepoints` without
+            `purge_files`.
         EditRowError: a column is no part of the grouping key, or a value does not fit.
         StateNotFoundError, UnsupportedStateError, StateSchemaError: as `read_state` raises.
         LocationInUseError: see `force`.
         SparkCkptError: as `begin_change` and `Change.write` raise.
     """
+    if savepoints and not purge_files:
+        raise EditRefusedError(os.fspath(location), "only a purge deletes savepoints. Set purge_files=True")
     with begin_edit(location, OPERATION, settings=settings, force=force, dry_run=dry_run, clock=clock) as (
         change,
         catalog,

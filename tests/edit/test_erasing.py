@@ -215,6 +215,15 @@ def test_a_purge_deletes_the_savepoints_that_have_the_keys(tmp_path: Path) -> No
         purge()
 
 
+def test_without_a_purge_no_savepoint_is_deleted(tmp_path: Path) -> None:
+    query, copy = counts(tmp_path / "q"), tmp_path / "copy"
+    take_savepoint(query.storage, LocalStorage(copy))
+    files = query.files()
+    with pytest.raises(EditRefusedError, match="purge_files=True"):
+        erase_state(query.path, keys("u0"), savepoints=(copy,))
+    assert (query.files(), (copy / "savepoint.json").exists()) == (files, True)
+
+
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     query = counts(tmp_path)
     files = query.files()

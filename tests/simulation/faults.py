@@ -12,6 +12,10 @@ MAX_SECONDS_WITHOUT_ANSWER = 20.0
 """Time after which a caller stops waiting for an answer."""
 
 
+MAX_STALL = 20.0
+"""Maximum number of seconds for which a process stands still before a change."""
+
+
 @dataclass(slots=True)
 class Faults:
     """Probabilities of the faults of a storage operation, each between 0 and 1.
@@ -23,6 +27,7 @@ class Faults:
         exists: a create succeeds, but reports that the file exists: a layer below repeated the request.
         kill: the process dies before or after the operation.
         pause: other actors run before and after the operation; without pauses, messages take no time, either.
+        stall: the process stands still before a change, for seconds: as long as a rollback takes.
     """
 
     error: float = 0.0
@@ -31,6 +36,7 @@ class Faults:
     exists: float = 0.0
     kill: float = 0.0
     pause: float = 0.3
+    stall: float = 0.0
 
     def any(self) -> float:
         return self.error + self.error_after + self.late + self.exists
@@ -85,6 +91,7 @@ class Way:
             The fault seen by the caller, or None. A `late` change is left to the caller (see `later`).
         """
         self._pause()
+        self._maybe_stall(operation)
         self._maybe_die(f"killed before {operation}")
         drawn, faults = self.rng.random(), self.faults
         if drawn >= faults.any():
@@ -120,7 +127,16 @@ class Way:
         if not self.group.alive:
             raise Killed
         if self.rng.random() < self.faults.pause:
-            self.scheduler.sleep(self.rng.random() ** 2 * 0.2)
+            self._pause_now()
+
+    def _maybe_stall(self, operation: str) -> None:
+        if self.faults.stall and self.rng.random() < self.faults.stall:
+            self.count(f"stalled before {operation}")
+            self.group.frozen_until = max(self.group.frozen_until, self.scheduler.now + self.rng.random() * MAX_STALL)
+            self._pause_now()
+
+    def _pause_now(self) -> None:
+        self.scheduler.sleep(self.rng.random() ** 2 * 0.2)
 
     def _maybe_die(self, how: str) -> None:
         if self.faults.kill and self.rng.random() < self.faults.kill:

@@ -121,9 +121,9 @@ DAMAGED_OFTEN = replace(
 ROLLED_BACK_FAR = replace(
     ROLLED_BACK,
     settings={"retained": "2"},
-    faults=Faults(pause=0.9),
+    faults=Faults(pause=0.9, stall=0.05),
     batches=14,
     incidents=20,
-    weights={**ROLLED_BACK.weights, "roll back": 6, "freeze driver": 8},
+    weights={"roll back": 6, "start driver": 2, "kill driver": 0.5},
 )
 """Rollbacks often go back to the checkpoint that a live driver drops next."""
