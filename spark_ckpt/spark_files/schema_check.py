@@ -24,6 +24,8 @@ _ENCODERS: Mapping[str, tuple[str, type] | None] = {
     "NoPrefixKeyStateEncoderSpec": None,
     "RangeKeyScanStateEncoderSpec": ("orderingOrdinals", list),
     "PrefixKeyScanStateEncoderSpec": ("numColsPrefixKey", int),
+    "TimestampAsPrefixKeyStateEncoderSpec": None,
+    "TimestampAsPostfixKeyStateEncoderSpec": None,
 }
 """Encoders of keys by name, with the field that each needs (`KeyStateEncoderSpec.fromJson`)."""
 

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.spark.kafka_count import KafkaCount
+from tests.support.changed_query import ChangedQuery
 from tests.support.checkpoints import CheckpointJudge
 from tests.support.counts import RunningCount
 from tests.support.delta import HAS_DELTA
@@ -164,3 +165,18 @@ def jobs(tmp_path: Path, provider: ProviderUnderTest, judge: CheckpointJudge) ->
     yield jobs
     for job in jobs.started:
         job.kill()
+
+
+@pytest.fixture
+def ours_only(provider: ProviderUnderTest) -> None:
+    """Skips a test if another provider is under test."""
+    if not provider.is_ours:
+        pytest.skip("only our provider has state that evolves and can be written")
+
+
+@pytest.fixture
+def changed(spark: SparkSession, tmp_path: Path, judge: CheckpointJudge) -> Iterator[ChangedQuery]:
+    """A query over files 0 to 2 in this test's folder, not yet started."""
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    yield ChangedQuery(spark, tmp_path, judge)
+    spark.conf.unset("spark.sql.shuffle.partitions")

@@ -26,6 +26,12 @@ def test_what_spark_writes(content: bytes) -> None:
     check_schema(content, "schema")
 
 
+@pytest.mark.parametrize("where", ["Prefix", "Postfix"])
+def test_keys_with_a_time(where: str) -> None:
+    """Joins of state format 4 (Spark 4.2)."""
+    check_schema(schema_v3({"default": (KEY, VALUE)}, f"TimestampAs{where}KeyStateEncoderSpec"), "schema")
+
+
 def without(kind: Schema, key: str) -> Schema:
     return {**kind, "fields": [{name: part for name, part in kind["fields"][0].items() if name != key}]}
 

@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from spark_ckpt.checkpoint.batch import SPARK_OFFSETS
+from spark_ckpt.checkpoint.compose import spark_batch_of
 from spark_ckpt.metadata import load
+from spark_ckpt.recovery.start_check import Start, check_start
+from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
+from spark_ckpt.storage import LocalStorage
 from tests.support.invariants import assert_invariants
 from tests.support.provider import ProviderUnderTest
 from tests.support.waiting import eventually
@@ -46,6 +50,16 @@ def metadata_files(location: Path) -> list[Path]:
     """Path of each retained checkpoint's `_metadata`, by id."""
     records = [record for record in log_records(location) if record["kind"] == "checkpoint"]
     return [location / "ckpt" / record["metadata"]["path"] for record in records]
+
+
+def _can_start(location: Path, record: dict[str, Any]) -> None:
+    """Asserts that `verify` and `doctor` find no damage in Spark's files: no test breaks them on purpose before."""
+    storage = LocalStorage(location)
+    start = Start.next_of(SparkBatches.of(SparkLog(storage)))
+    assert start is not None
+    batch = spark_batch_of(load(str(location / "ckpt" / record["metadata"]["path"])))
+    damages = list(check_start(storage, start, batch))
+    assert not damages, f"a start of {location} would fail: {damages}"
 
 
 class CheckpointJudge:
@@ -88,6 +102,7 @@ class CheckpointJudge:
         newest = {record["batch_id"]: record for record in records if record["batch_id"] in committed}
         for record in newest.values() if real_time else records:
             self._check_offsets(location, record)
+        _can_start(location, newest[committed[-1]])
         self._keep_metadata(location)
 
     def _check_offsets(self, location: Path, record: dict[str, Any]) -> None:

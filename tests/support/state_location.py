@@ -178,10 +178,12 @@ def schema_v2(key: Schema, value: Schema) -> bytes:
     return utf("v2") + chunks(key) + chunks(value)
 
 
-def schema_v3(families: Mapping[str, tuple[Schema, Schema]]) -> bytes:
+def schema_v3(
+    families: Mapping[str, tuple[Schema, Schema]], encoder_type: str = "NoPrefixKeyStateEncoderSpec"
+) -> bytes:
     content = utf("v3") + struct.pack(">i", len(families))
     for name, (key, value) in families.items():
-        encoder = {"keyStateEncoderType": "NoPrefixKeyStateEncoderSpec"}
+        encoder = {"keyStateEncoderType": encoder_type}
         content += utf(name) + struct.pack(">H", 0) + chunks(key) + struct.pack(">H", 0) + chunks(value)
         content += chunks(encoder) + struct.pack(">i", 1) + utf("{    }")
     return content
