@@ -126,7 +126,7 @@ class HadoopStorage(FsspecStorage):
     @property
     def renames(self) -> bool:
         """True on HDFS, whose NameNode renames under its lock."""
-        return self.location.startswith(("hdfs:", "viewfs:"))
+        return self.location.startswith(("hdfs:", "viewfs:", "webhdfs:", "swebhdfs:"))
 
     def probe(self, directory: str) -> None:
         """Attempts to create an existing file, and unless a NameNode decides, several at once.

@@ -19,6 +19,7 @@ from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
 from spark_ckpt.storage.s3_config import s3_file_system
 from spark_ckpt.storage.s3_storage import S3Storage
+from spark_ckpt.storage.web_hdfs import WebHdfsCalls
 
 SUPPORTED_SCHEMES = ("file", "s3a", "s3", "s3n", "memory")
 """Schemes with a storage in this package. Without a scheme, Hadoop's default file system applies."""
@@ -88,6 +89,8 @@ def storage_on(file_system: Any, path: str, location: str) -> Storage:  # noqa: 
     """
     if isinstance(file_system, LocalFileSystem):
         return LocalStorage(path)
+    if "webhdfs" in file_system.protocol:
+        return HadoopStorage(WebHdfsCalls(file_system, location, path), location)
     kind = MemoryStorage if isinstance(file_system, MemoryFileSystem) else FsspecStorage
     return kind(file_system, path, location)
 

@@ -54,7 +54,7 @@ def test_a_driver_that_lives_ends_at_its_next_batch(changed: ChangedQuery) -> No
         evolve(later(changed), changed.location, output_mode="update", force=True)
         commits = sorted(Path(changed.location, "commits").glob("[0-9]*"))
         changed.more()
-        with pytest.raises(StreamingQueryException, match="Fenced|CONCURRENT_STREAM_LOG_UPDATE"):
+        with pytest.raises(StreamingQueryException, match=r"Fenced|CONCURRENT_STREAM_LOG_UPDATE"):
             query.awaitTermination(SECONDS)
     finally:
         query.stop()

@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from spark_ckpt import evolve, export_savepoint
+from spark_ckpt import evolve
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.storage import LocalStorage
 from tests.support.changed_query import ALL, RECENT, ChangedQuery, Row, last, rows, touched
@@ -131,15 +131,3 @@ def test_a_rollback_brings_the_earlier_query_back(changed: ChangedQuery) -> None
     got = last(changed.run(earlier), 1)
     for key in touched((3, 4, 5), lambda row: row["k"]):
         assert got[key,] == (sum(row["k"] == key for file in range(6) for row in rows(file)),)
-
-
-def test_the_state_is_exported_to_flink_after_an_evolution(changed: ChangedQuery) -> None:
-    changed.run(changed.source().groupBy("k").agg(sf.count("*")))
-    frame = changed.source().groupBy("k").agg(sf.sum("v"), sf.count("*"))
-    changed.evolve(frame)
-    changed.more()
-    changed.run(frame)
-    target = changed.folder / "flink"
-    exported = export_savepoint(changed.location, target, key="string", uid="operator", force=True)
-    assert exported.states
-    assert (target / "_metadata").is_file()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -10,17 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
 
-from spark_ckpt import export_savepoint, read_state
+from spark_ckpt import edit_state, erase_state, evolve, export_savepoint, read_state
 from spark_ckpt.flink.export.errors import UnsupportedForFlinkError
 from spark_ckpt.flink.export.export_savepoint import FlinkExport
 from spark_ckpt.flink.export.model import StateKind
+from spark_ckpt.operations.offsets import move_offsets
 from spark_ckpt.state.errors import StateNotFoundError
+from spark_ckpt.storage import LocalStorage
 from tests.support.events import SCHEMA, events
 from tests.support.flink_reader import TIMERS, as_flink_prints, rows_in_flink
 from tests.support.flink_restore import NEWEST, OLDEST
@@ -43,10 +47,10 @@ def line(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def drain(runner: QueryRunner, plan: Callable[[], DataFrame], mode: str) -> None:
+def drain(runner: QueryRunner, plan: Callable[[], DataFrame], mode: str, *, all_retained: bool = True) -> None:
     """Runs a query until it has processed all input dropped so far."""
     runner.drain(plan(), BatchLog(runner.folder / "out", mode))
-    runner.judge.check(runner.location)
+    runner.judge.check(runner.location, all_retained=all_retained)
 
 
 def export(runner: QueryRunner, key: str, **options: Any) -> FlinkExport:
@@ -340,3 +344,50 @@ def test_join(version: int, line: str, spark: SparkSession, runner: QueryRunner,
         assert found == Counter((row[1], row[2]) for row in feed.rows())
         assert state.rows == len({row["key"] for row in rows}) < len(rows)
     flink_agrees(runner, exported, line)
+
+
+def totals(runner: QueryRunner) -> dict[str, tuple[int, ...]]:
+    rows = read_state(runner.location).to_arrow().to_pylist()
+    return {each["key"]["key"]: tuple(each["value"].values()) for each in rows}
+
+
+def test_after_edits_moved_offsets_and_an_evolution(
+    line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random
+) -> None:
+    """Real Flink finds the state that each of them leaves, whichever has written its file."""
+    feed = runner.feed("events", SCHEMA)
+    for batch in events(rng, 3):
+        feed.drop(batch)
+
+    def counts(*more: Any) -> DataFrame:
+        return feed.stream(spark).groupBy("key").agg(sf.count("*"), *more)
+
+    def exported() -> None:
+        for folder in (savepoint(runner), runner.folder / "program"):
+            shutil.rmtree(folder, ignore_errors=True)
+        flink_agrees(runner, export(runner, "string"), line)
+        found = {row["key"]: fields(row["value"]) for row in of_flink(runner, "aggregate")}
+        assert found == totals(runner)
+
+    drain(runner, counts, "update")
+    before = totals(runner)
+    changed, deleted, erased = sorted(before)[:3]
+    value = {read_state(runner.location).schema.field("value").type[0].name: 1000}
+    edit_state(
+        runner.location,
+        pa.Table.from_pylist([{"key": {"key": changed}, "value": value}]),
+        pa.Table.from_pylist([{"key": {"key": deleted}}]),
+        force=True,
+    )
+    erase_state(runner.location, pa.table({"key": [erased]}), purge_files=True, force=True)
+    assert totals(runner)[changed] == (1000,)
+    move_offsets(LocalStorage(runner.location), {"0": '{"logOffset":-1}'}, force=True)
+    exported()
+    drain(runner, counts, "update", all_retained=False)
+    expected = Counter({key: number for key, (number,) in before.items()})
+    again = {**expected, changed: 1000, deleted: 0, erased: 0}
+    assert totals(runner) == {key: (again[key] + number,) for key, number in expected.items()}
+    evolve(counts(sf.max("value")), runner.location, output_mode="update")
+    feed.drop(events(rng, 1)[0])
+    drain(runner, lambda: counts(sf.max("value")), "update", all_retained=False)
+    exported()

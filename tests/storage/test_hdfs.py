@@ -1,4 +1,4 @@
-"""Storage on a real HDFS, through the driver-side class that serves it."""
+"""Storage on a real HDFS: through the driver-side class that serves it, and by the NameNode's web address."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from spark_ckpt.errors import StorageError
+from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.storage import CreateOutcome, Storage, hadoop
 from spark_ckpt.storage.errors import HadoopError
 from tests.storage.contract import StorageContract
@@ -23,18 +24,33 @@ class TestHdfsStorage(StorageContract):
         return lambda name: hdfs.storage(f"{place}/{name}")
 
 
+class TestHdfsByItsWebAddress(StorageContract):
+    @pytest.fixture
+    def storages(self, hdfs: Hdfs) -> Callable[[str], Storage]:
+        place = hdfs.on_the_web(hdfs.new_location())
+        return lambda name: storage_at(f"{place}/{name}")
+
+
 @pytest.fixture
 def storage(hdfs: Hdfs) -> Storage:
     return hdfs.storage(hdfs.new_location())
 
 
+@pytest.fixture(params=["driver", "web"])
+def each(request: pytest.FixtureRequest, hdfs: Hdfs) -> Storage:
+    """A storage through the driver, and one by the web address."""
+    location = hdfs.new_location()
+    return hdfs.storage(location) if request.param == "driver" else storage_at(hdfs.on_the_web(location))
+
+
 def test_of_several_clients_one_wins_each_race(hdfs: Hdfs) -> None:
+    """Drivers and commands by the web address, at once."""
     location, rounds, contenders = hdfs.new_location(), 10, 4
     won: list[list[int]] = [[] for _ in range(contenders)]
     barrier = threading.Barrier(contenders)
 
     def race(contender: int) -> None:
-        storage = hdfs.storage(location)
+        storage = storage_at(hdfs.on_the_web(location)) if contender % 2 else hdfs.storage(location)
         for round_ in range(rounds):
             barrier.wait()
             result = storage.create_exclusive(f"race/{round_}", b"%d" % contender * 500)
@@ -54,7 +70,8 @@ def test_of_several_clients_one_wins_each_race(hdfs: Hdfs) -> None:
     assert len(storage.list("race")) == rounds  # nothing else is left
 
 
-def test_what_is_long_goes_in_parts(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_long_goes_in_parts(each: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = each
     monkeypatch.setattr(hadoop, "FRAME_BYTES", 1000)
     for size in (999, 1000, 1001, 3000, 3500):
         content = random.Random(size).randbytes(size)

@@ -6,6 +6,7 @@ Py4J instead of over the bridge to a driver.
 
 from __future__ import annotations
 
+import getpass
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,6 +61,10 @@ class Hdfs:
     def web_url(self) -> str:
         """URL of the same file system at the NameNode's web address."""
         return str(self.cluster.getHttpUri(0)).replace("http:", "webhdfs:")
+
+    def on_the_web(self, location: str) -> str:
+        """A location at the NameNode's web address, for the user that has started it."""
+        return location.replace(self.url, self.web_url.replace("://", f"://{getpass.getuser()}@"))
 
     def new_location(self) -> str:
         """URL of a directory that does not exist yet."""
