@@ -30,11 +30,20 @@ def storage_of(spark: SparkSession, location: str) -> Storage:
         SettingError: a setting of the file system is invalid.
     """
     session: Any = spark
-    jvm = state_transfer(session)
-    found = json.loads(jvm.locate(session._jsparkSession, location))
+    return resolve(*address_of(spark, location), SessionFiles(state_transfer(session).files(session._jsparkSession)))
+
+
+def address_of(spark: SparkSession, location: str) -> tuple[str, Mapping[str, str]]:
+    """A location in Hadoop's form, and the session's settings of its file system, which may be secret.
+
+    Raises:
+        UnsupportedSchemeError: Hadoop has no file system for the scheme.
+    """
+    session: Any = spark
+    found = json.loads(state_transfer(session).locate(session._jsparkSession, location))
     if "error" in found:
         raise UnsupportedSchemeError(location, location.partition(":")[0], SUPPORTED_SCHEMES)
-    return resolve(found["location"], found["settings"], SessionFiles(jvm.files(session._jsparkSession)))
+    return found["location"], found["settings"]
 
 
 class SessionFiles:

@@ -127,7 +127,7 @@ def merged_in(
     if key_groups is not None:
         ranges = _ranges_of(sorted(key_groups))
     for part in split_ranges(chain, ranges):
-        yield merge(read_view(catalog, view, chain, part))
+        yield merge(read_view(catalog.storage, view, chain, part))
 
 
 def _ranges_of(key_groups: list[int]) -> list[KeyGroupRange]:
@@ -144,7 +144,7 @@ def _sections(
     for group in sorted({int(group) for entry in chain.entries for group in entry.key_groups}):
         sections = []
         for view in views:
-            merged = merge(read_view(catalog, view, chain, KeyGroupRange(group, group)))
+            merged = merge(read_view(catalog.storage, view, chain, KeyGroupRange(group, group)))
             if len(merged.keys):
                 sections.append(_section(view, merged))
         if sections:

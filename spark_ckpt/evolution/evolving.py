@@ -9,12 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from spark_ckpt.clock import Clock, SystemClock
-from spark_ckpt.driver_jvm.files import storage_of
+from spark_ckpt.driver_jvm.files import address_of, storage_of
 from spark_ckpt.driver_jvm.objects import has_ended
 from spark_ckpt.evolution.choices import Choices
 from spark_ckpt.evolution.in_place import evolve_in_place
 from spark_ckpt.evolution.planning import plan_query
 from spark_ckpt.evolution.result import Evolution
+from spark_ckpt.evolution.spark_tasks import SparkTasks
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.operations.restore import restore
 from spark_ckpt.progress import Progress
@@ -85,11 +86,13 @@ def evolve(
     )
     place = CheckpointLocation(source, storage_of(spark, source), None)
     if new_location is None:
-        return in_place(place, force=force, dry_run=dry_run)
+        tasks = SparkTasks(spark.sparkContext, *address_of(spark, source))
+        return in_place(place, force=force, dry_run=dry_run, tasks=tasks)
     target = os.fspath(new_location)
     done = in_place(place, force=force, dry_run=True)  # before anything is copied
     if not dry_run:
         copy = CheckpointLocation(target, storage_of(spark, target), None)
         restore(place.storage, copy.storage, keep_query_id=True)
-        done = in_place(copy, force=True, dry_run=False)
+        tasks = SparkTasks(spark.sparkContext, *address_of(spark, target))
+        done = in_place(copy, force=True, dry_run=False, tasks=tasks)
     return replace(done, location=source, new_location=target)

@@ -20,7 +20,7 @@ from spark_ckpt.evolution.errors import EvolutionRefusedError
 from spark_ckpt.evolution.mapping import StateMapping, StoreMapping, map_state
 from spark_ckpt.evolution.planned_query import PlannedQuery
 from spark_ckpt.evolution.result import Evolution, EvolvedStore
-from spark_ckpt.evolution.rewriting import StateRewriter
+from spark_ckpt.evolution.rewriting import StateRewriter, Tasks
 from spark_ckpt.evolution.schemas import JOIN_FORMAT, schemas_of
 from spark_ckpt.evolution.sources import SourceMapping, map_sources
 from spark_ckpt.location.driver_liveness import HasEnded, never_ended
@@ -64,6 +64,7 @@ def evolve_in_place(
     clock: Clock,
     has_ended: HasEnded = never_ended,
     progress: Progress = lambda done, of: None,
+    tasks: Tasks | None = None,
 ) -> Evolution:
     """Let a changed query continue at the location of the earlier one.
 
@@ -78,6 +79,7 @@ def evolve_in_place(
         clock: source of time.
         has_ended: tells whether a run has ended although its driver's process is running.
         progress: called with the number of stores done and the total.
+        tasks: rewrites large stores; None to write all in this process.
 
     Raises:
         SparkCkptError: as `spark_ckpt.evolve` raises.
@@ -101,7 +103,7 @@ def evolve_in_place(
         old = _recorded(change) if plan_earlier is None else plan_earlier(conf).meaning
         work = _Evolving(change, state_in(location, change.record.id), plan(conf), choices)
         work.match(old)
-        record = None if dry_run or not work.changes else work.write(progress)
+        record = None if dry_run or not work.changes else work.write(progress, tasks)
         return work.result(location.path, record)
 
 
@@ -161,14 +163,14 @@ class _Evolving:
 
     # ---- writing -----------------------------------------------------------------------------------------------------
 
-    def write(self, progress: Progress) -> CheckpointRecord:
+    def write(self, progress: Progress, tasks: Tasks | None) -> CheckpointRecord:
         """Writes state, files of Spark, and the checkpoint."""
         change, stores = self._change, self._state.stores
         partitions = max(store.state.parallelism for store in self._catalog.stores)
         done = iter(range(1, len(stores) + 1))
         version = change.version_after(_BATCHES)
         rewriter = StateRewriter(
-            change.storage, self._catalog, version, partitions, lambda: progress(next(done), len(stores))
+            change.storage, self._catalog, version, partitions, lambda: progress(next(done), len(stores)), tasks
         )
         try:
             table: ChainTable = {store.new.key: rewriter.chains(store) for store in stores}

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 import pyarrow as pa
 
 from spark_ckpt.checkpoint.chains import Chain
-from spark_ckpt.evolution.columns import FamilyMapping
-from spark_ckpt.evolution.conversion import combined, converted, new_keys
+from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.evolution.mapping import StoreMapping
 from spark_ckpt.evolution.schemas import StoreSchema
-from spark_ckpt.format.key_groups import overlapping_ranges
-from spark_ckpt.metadata import KeyGroupRange
-from spark_ckpt.state.blocks import split_ranges
+from spark_ckpt.evolution.store_rewrite import StoreRewrite
 from spark_ckpt.state.catalog import StateCatalog, Store
-from spark_ckpt.state.grouping import grouping_key
-from spark_ckpt.state.merge import merge
-from spark_ckpt.state.partition_hash import grouping_hashes
-from spark_ckpt.state.read import decode_merged, read_view
-from spark_ckpt.state.unsafe_row_encoder import encode_rows
-from spark_ckpt.state.views import view_of
-from spark_ckpt.state_writing.bases import WrittenFamily, write_bases
-from spark_ckpt.state_writing.family_rows import FamilyRows
-from spark_ckpt.state_writing.placement import PLACED, Placement, in_order
+from spark_ckpt.state_writing.bases import write_bases
 from spark_ckpt.state_writing.spill import RowSpill
 from spark_ckpt.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+
+class Tasks(Protocol):
+    """Rewrites the partitions of a large store at once, elsewhere."""
+
+    def suit(self, rewrite: StoreRewrite) -> bool:
+        """True if a store is large enough, and its storage is within reach."""
+        ...
+
+    def chains(self, rewrite: StoreRewrite, begins: Callable[[str], None]) -> list[Chain]:
+        """Chains of the rewritten store. Calls `begins` with the path of each file, relative to `ckpt`, before any is
+        written.
+
+        Raises:
+            Exception: any failure of a task.
+        """
+        ...
 
 
 class StateRewriter:
@@ -39,16 +48,24 @@ class StateRewriter:
         version: version of the new state.
         partitions: number of partitions.
         step: called after each store.
+        tasks: rewrites large stores; None to write all in this process.
     """
 
     def __init__(
-        self, storage: Storage, catalog: StateCatalog, version: int, partitions: int, step: Callable[[], None]
+        self,
+        storage: Storage,
+        catalog: StateCatalog,
+        version: int,
+        partitions: int,
+        step: Callable[[], None],
+        tasks: Tasks | None = None,
     ) -> None:
         self._storage = storage
         self._catalog = catalog
         self._version = version
         self._partitions = partitions
         self._step = step
+        self._tasks = tasks
         self.files: list[str] = []
         """Files that it has begun to write, relative to the location."""
 
@@ -68,68 +85,30 @@ class StateRewriter:
         elif mapping.keeps_files and len(old.chains) == count:
             made = [Chain(str(uuid.uuid4()), chain.rows, chain.entries) for chain in old.chains]
         else:
-            made = self._rewritten(mapping, old, count)
+            factors = self._catalog.batch.key_group_factors
+            made = self._rewritten(StoreRewrite(self._storage, old, mapping, factors, count, self._version))
         self._step()
         return made
 
     def _store(self, schema: StoreSchema) -> Store:
         return next(store for store in self._catalog.stores if store.state.key == schema.key)
 
-    def _rewritten(self, mapping: StoreMapping, old: Store, count: int) -> list[Chain]:
-        store = mapping.new.as_store()
-        families = {
-            each.new.name: WrittenFamily(
-                each.new,
-                view_of(store, each.new).lists,
-                combine=partial(combined, merges=each.merges, kind=each.new.value) if each.merges else None,
-            )
-            for each in mapping.families
-        }
-        if count == len(old.chains) and all(each.keeps_places for each in mapping.families):
+    def _rewritten(self, rewrite: StoreRewrite) -> list[Chain]:
+        if self._tasks is not None and self._tasks.suit(rewrite):
+            try:
+                return self._tasks.chains(rewrite, lambda path: self.files.append(in_location(path)))
+            except Exception as e:  # of Spark, or of an executor without this package
+                # A value that does not fit is an error here as well, and of a better type.
+                _log.warning("the tasks that rewrite %s failed, so the driver does: %s", rewrite.mapping.new.key, e)
+        if rewrite.keeps_places:
             # Nothing moves, so that no more than a partition is in memory.
-            partitions = (self._tables(mapping, old, partition, list(families)) for partition in range(count))
-            return self._write(partitions, families)
-        with RowSpill(count, self._factors, list(families)) as spill:
-            for each in mapping.families:
-                for partition in range(len(old.chains)):
-                    for key_groups in self._ranges(old, partition):
-                        spill.add(self._rows(mapping, old, each, partition, key_groups))
-            return self._write(([table] for table in spill.partitions()), families)
+            return self._write(rewrite, (rewrite.tables(partition) for partition in range(rewrite.partitions)))
+        with RowSpill(rewrite.partitions, rewrite.factors, list(rewrite.families)) as spill:
+            for partition in range(len(rewrite.old.chains)):
+                for rows in rewrite.rows(partition):
+                    spill.add(rows)
+            return self._write(rewrite, ([table] for table in spill.partitions()))
 
-    def _write(self, partitions: Iterable[Iterable[pa.Table]], families: Mapping[str, WrittenFamily]) -> list[Chain]:
-        return write_bases(self._storage, partitions, families, self._version, self.files.append, lambda: None)
-
-    @property
-    def _factors(self) -> tuple[int, ...]:
-        return self._catalog.batch.key_group_factors
-
-    def _ranges(self, old: Store, partition: int) -> Iterator[KeyGroupRange]:
-        """Ranges of key groups of a partition that are read at a time."""
-        ranges = overlapping_ranges(partition, len(old.chains), self._factors)
-        yield from split_ranges(old.chains[partition], ranges)
-
-    def _tables(self, mapping: StoreMapping, old: Store, partition: int, families: list[str]) -> Iterator[pa.Table]:
-        """Placed rows of a partition."""
-        placement = Placement(len(old.chains), self._factors, families)
-        for key_groups in self._ranges(old, partition):
-            rows = [self._rows(mapping, old, each, partition, key_groups) for each in mapping.families]
-            yield in_order(pa.Table.from_batches([placement.placed(each) for each in rows], PLACED))
-
-    def _rows(
-        self, mapping: StoreMapping, old: Store, each: FamilyMapping, partition: int, key_groups: KeyGroupRange
-    ) -> FamilyRows:
-        view = view_of(old, each.old)
-        places = grouping_key(old, each.old), grouping_key(mapping.new.as_store(), each.new)
-        title = f"{mapping.new.key}, {each.new.name}"
-        merged = merge(read_view(self._catalog, view, old.chains[partition], key_groups))
-        keys, values = decode_merged(view, merged)
-        made, grouping = new_keys(keys, each, *places, title)
-        kind = each.new.key if places[1] is None else places[1].kind
-        hashes = grouping_hashes(kind, encode_rows(kind, grouping))
-        return FamilyRows(
-            each.new,
-            encode_rows(each.new.key, made),
-            encode_rows(each.new.value, converted(values, each.value, each.new.value, title)),
-            hashes,
-            view.lists,
-        )
+    def _write(self, rewrite: StoreRewrite, partitions: Iterable[Iterable[pa.Table]]) -> list[Chain]:
+        families, version = rewrite.families, rewrite.version
+        return write_bases(self._storage, partitions, families, version, self.files.append, lambda: None)

@@ -61,8 +61,8 @@ class StateDiff:
             StorageError: a state file cannot be read.
         """
         for old_chain, new_chain, key_groups in self._changed_ranges():
-            old = read_view(self.before, self.view_before, old_chain, key_groups)
-            new = read_view(self.after, self.view_after, new_chain, key_groups)
+            old = read_view(self.before.storage, self.view_before, old_chain, key_groups)
+            new = read_view(self.after.storage, self.view_after, new_chain, key_groups)
             yield self._compare(merge(old), merge(new))
 
     def to_arrow(self) -> pa.Table:

@@ -18,6 +18,7 @@ from spark_ckpt.state.merge import Merged, merge
 from spark_ckpt.state.scan import Scan
 from spark_ckpt.state.unsafe_row import decode_rows
 from spark_ckpt.state.views import View
+from spark_ckpt.storage import Storage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,13 +56,13 @@ def merged_rows(catalog: StateCatalog, view: View) -> Iterator[tuple[int, Merged
     for partition, chain in enumerate(view.store.chains):
         ranges = overlapping_ranges(partition, state.parallelism, catalog.batch.key_group_factors)
         for key_groups in split_ranges(chain, ranges):
-            yield partition, merge(read_view(catalog, view, chain, key_groups))
+            yield partition, merge(read_view(catalog.storage, view, chain, key_groups))
 
 
-def read_view(catalog: StateCatalog, view: View, chain: Chain, key_groups: KeyGroupRange) -> Entries:
+def read_view(storage: Storage, view: View, chain: Chain, key_groups: KeyGroupRange) -> Entries:
     """Rows of a view in a chain, for a range of key groups."""
     store = str(view.store.state.key)
-    return read_entries(catalog.storage, store, chain, key_groups, view.segment_family, view.partition_key)
+    return read_entries(storage, store, chain, key_groups, view.segment_family, view.partition_key)
 
 
 def decode_merged(view: View, merged: Merged) -> tuple[pa.StructArray, pa.StructArray]:

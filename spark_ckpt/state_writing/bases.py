@@ -15,7 +15,7 @@ from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.publish import merge_into_file
 from spark_ckpt.format.segment_ref import SegmentRef
-from spark_ckpt.format.segment_writer import NewSection, encode_base, list_value
+from spark_ckpt.format.segment_writer import NewSection, NewSegment, encode_base, list_value
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.unsafe_row import decode_rows
@@ -76,9 +76,8 @@ def write_bases(
     """
     chains: list[Chain] = []
     waiting: list[SegmentRef] = []
-    numbered = list(families.values())
     for tables in partitions:
-        segment = encode_base(version, (group for table in tables for group in _groups(table, numbered)))
+        segment = base_of(tables, families, version)
         entries: tuple[SegmentRef, ...] = ()
         if segment.rows:
             entries = (segment.ref(0, version),)
@@ -90,6 +89,21 @@ def write_bases(
         done()
     _write(storage, waiting, written)
     return chains
+
+
+def base_of(tables: Iterable[pa.Table], families: Mapping[str, WrittenFamily], version: int) -> NewSegment:
+    """The base segment of a partition.
+
+    Args:
+        tables: its placed rows, as for `write_bases`.
+        families: column families of the store.
+        version: version of the state.
+
+    Raises:
+        RepeatedKeyError, KeyGroupTooLargeError: as in `write_bases`.
+    """
+    numbered = list(families.values())
+    return encode_base(version, (group for table in tables for group in _groups(table, numbered)))
 
 
 def _write(storage: Storage, segments: Sequence[SegmentRef], written: Callable[[str], None]) -> None:

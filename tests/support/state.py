@@ -60,7 +60,7 @@ def assert_key_groups(location: str, checkpoint_id: int) -> None:
             # Without a partition key, as in a limit, rows are in a key group specific to their partition.
             for chain in store.chains if view.partition_key.columns else ():
                 for group in {int(group) for entry in chain.entries for group in entry.key_groups}:
-                    entries = read_view(catalog, view, chain, KeyGroupRange(group, group))
+                    entries = read_view(catalog.storage, view, chain, KeyGroupRange(group, group))
                     hashes = view.partition_key.hashes(entries.keys)
                     assert set(key_group_of(hashes, catalog.batch.key_group_factors).tolist()) <= {group}
 
