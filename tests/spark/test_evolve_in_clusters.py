@@ -25,9 +25,11 @@ Totals = dict[str, tuple[int, int]]
 """Sum and count of each key."""
 
 
-def continues(jobs: Jobs, name: str, **options: Any) -> None:
+def continues(jobs: Jobs, name: str, **options: Any) -> str:
+    """Runs a driver to its end; returns what it printed."""
     job = jobs.start(script=JOB, name=name, **options)
     assert job.wait() == 0, job.output()[-6000:]
+    return job.output()
 
 
 def add(totals: Totals, batches: Sequence[Sequence[Event]], *, sums: bool = True) -> set[str]:
@@ -44,7 +46,9 @@ def said(jobs: Jobs, keys: set[str]) -> dict[object, tuple[object, ...]]:
     return {row[0]: tuple(row[1:]) for row in jobs.sink.rows() if row[0] in keys}
 
 
-def changed_in_the_middle(jobs: Jobs, rng: random.Random, location: str, reached: str, **options: Any) -> None:
+def changed_in_the_middle(
+    jobs: Jobs, rng: random.Random, location: str, reached: str, how: str, **options: Any
+) -> None:
     """Changes a query, edits and erases keys, and lets it read its input once more, each between two drivers.
 
     Args:
@@ -52,6 +56,7 @@ def changed_in_the_middle(jobs: Jobs, rng: random.Random, location: str, reached
         rng: draws the input.
         location: the checkpoint location, as drivers know it.
         reached: the same location, as commands reach it.
+        how: what rewrites the state, `driver` or `tasks`.
         options: options of the drivers.
     """
     options |= {"location": location}
@@ -63,7 +68,8 @@ def changed_in_the_middle(jobs: Jobs, rng: random.Random, location: str, reached
     add(totals, batches[:2], sums=False)
     for batch in batches[2:4]:
         jobs.feed.drop(batch)
-    continues(jobs, "changed", evolve="", **options)
+    said_by = continues(jobs, "changed", evolve=how, **options)
+    assert f"evolved with {2 if how == 'tasks' else 0} jobs" in said_by  # one looks for the package
     keys = add(totals, batches[2:4])
     assert said(jobs, keys) == {key: totals[key] for key in keys}
 
@@ -77,7 +83,7 @@ def changed_in_the_middle(jobs: Jobs, rng: random.Random, location: str, reached
     del totals[deleted], totals[erased]
     enter("offsets", reached, "--source", '0={"logOffset":1}', "--force")
     jobs.feed.drop(batches[4])
-    continues(jobs, "edited", evolve="", **options)
+    continues(jobs, "edited", **options, evolve=how)
     keys = add(totals, batches[2:])
     assert said(jobs, keys) == {key: totals[key] for key in keys}
     enter("verify", reached, "--all")
@@ -97,12 +103,12 @@ def values_of(location: str) -> list[str]:
 
 def test_on_a_standalone_cluster(jobs: Jobs, rng: random.Random, tmp_path: Any) -> None:
     with StandaloneCluster(tmp_path / "cluster") as cluster:
-        changed_in_the_middle(jobs, rng, str(jobs.location), str(jobs.location), master=cluster.url)
+        changed_in_the_middle(jobs, rng, str(jobs.location), str(jobs.location), "tasks", master=cluster.url)
     jobs.judge.check(jobs.location, all_retained=False)
 
 
 def test_on_hdfs(jobs: Jobs, rng: random.Random, hdfs: Hdfs) -> None:
     location = hdfs.new_location()
-    changed_in_the_middle(jobs, rng, location, hdfs.on_the_web(location))
+    changed_in_the_middle(jobs, rng, location, hdfs.on_the_web(location), "driver")
     hdfs.copy(location, jobs.location)
     jobs.judge.check(jobs.location, all_retained=False)

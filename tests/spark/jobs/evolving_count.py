@@ -1,7 +1,7 @@
 """Driver program of a query that changes: a count by key, and with `--changed` a sum and a count.
 
-With `--evolve`, the state is converted first, in the driver that runs the changed query. Rows go to `out/`, the input
-comes from `feeds/events`, both in the folder given.
+With `--evolve`, the state is converted first, in the session that runs the changed query: by the driver, or with
+`--evolve tasks` by Spark tasks. Rows go to `out/`, the input comes from `feeds/events`, both in the folder given.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from spark_ckpt import evolve
+from spark_ckpt.evolution import spark_tasks
 from tests.spark.jobs.running_count import options_of, run, session
 from tests.support.events import SCHEMA
 from tests.support.feeds import Feed
@@ -31,12 +32,15 @@ def main(arguments: list[str]) -> int:
     """Runs one of the queries."""
     parser = options_of(__doc__)
     parser.add_argument("--location", required=True)
-    parser.add_argument("--evolve", nargs="?", const="", default=None)
+    parser.add_argument("--evolve", choices=("driver", "tasks"))
     options = parser.parse_args(arguments)
     spark = session(options)
     if options.evolve is not None:
         frame = changed(Feed(options.folder / "feeds" / "events", SCHEMA).stream(spark))
+        if options.evolve == "tasks":
+            spark_tasks.LARGE_ROWS = 1
         evolve(frame, options.location, output_mode="update")
+        print(f"evolved with {len(spark.sparkContext.statusTracker().getJobIdsForGroup())} jobs", flush=True)
     return run(spark, options.folder, earlier if options.evolve is None else changed, options.location)
 
 
