@@ -36,7 +36,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-yarn test-random spark-suites spark-suites-local fuzz fuzz-state faults \
+.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-yarn test-random spark-suites spark-suites-planned spark-suites-local fuzz fuzz-state faults \
 	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
@@ -129,6 +129,9 @@ test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTES
 
 spark-suites: jar $(INSTALLED)  ## Spark's published streaming and state suites, with our provider; SUITES="A B" SPARK=4.x
 	$(RUN) -m tests.suites $(SUITES)
+
+spark-suites-planned: jar $(INSTALLED)  ## each new query of the suites planned without a start as well; SUITES="A B"
+	$(RUN) -m tests.suites --planned --work build/suites/$(SPARK)-planned $(SUITES)
 
 spark-suites-local: jar $(INSTALLED)  ## the same with nearly all state on the local disk, and compressed
 	SPARK_CKPT_TEST_PROVIDER=ckpt-local $(RUN) -m tests.suites --work build/suites/$(SPARK)-local $(SUITES)

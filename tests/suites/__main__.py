@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import signal
 import sys
 import time
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from tests.suites.minors import NO_SUITES, WITH_SUITES
+from tests.suites.planned import compared
 from tests.suites.report import markdown, table
 from tests.suites.results import Outcome
 from tests.suites.runner import run_suites
@@ -31,7 +33,8 @@ def main() -> int:
     console.print(f"{len(chosen)} suites in {work}")
     began = time.monotonic()
     results = []
-    for result in run_suites(chosen, work, provider_under_test()):
+    planned = _emptied(work / "planned") if arguments.planned else None
+    for result in run_suites(chosen, work, provider_under_test(), planned):
         results.append(result)
         result.write(work)
         passed = f"{result.count(Outcome.PASSED)} passed, {result.seconds:.0f} s"
@@ -40,10 +43,32 @@ def main() -> int:
             console.print(f"     {escape(problem)}")
     console.print(table(results))
     (work / "suites.md").write_text(markdown(results), encoding="utf-8")
+    if planned is not None:
+        return _compare(planned, console)
     bad = sum(not result.is_good for result in results)
     verdict = f"[red]{bad} not as they have to be[/]" if bad else "[green]all as they have to be[/]"
     console.print(f"{len(results)} suites, {time.monotonic() - began:.0f} s, {verdict}: {work}")
     return 1 if bad else 0
+
+
+def _emptied(folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder
+
+
+def _compare(planned: Path, console: Console) -> int:
+    """Compares the queries that were started and planned."""
+    done = compared(planned)
+    for kind, runs in (("not planned", done.unplanned), ("different", done.different)):
+        for run, what in runs.items():
+            console.print(f"[red]{kind}[/] {run}: {escape(what[:600])}")
+    console.print(
+        f"planned as started: files of {done.files} queries, meanings of {done.meanings}; "
+        f"{len(done.different)} differ, {len(done.unplanned)} were not planned, {done.gone} had no state or no "
+        f"location any more: {planned}"
+    )
+    return 1 if done.different or done.unplanned or not done.meanings else 0
 
 
 def _arguments() -> argparse.Namespace:
@@ -51,6 +76,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--list", choices=("fast", "all"), default="all", help="without any names: which suites")
     parser.add_argument(
         "--work", type=Path, default=REPOSITORY / "build" / "suites" / MINOR, help="for results and logs"
+    )
+    parser.add_argument(
+        "--planned", action="store_true", help="plan each new query without a start as well, and judge only the plans"
     )
     parser.add_argument("suites", nargs="*", type=_suite, metavar="SUITE", help="a name without its package")
     if MINOR not in WITH_SUITES:

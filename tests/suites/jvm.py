@@ -14,6 +14,7 @@ from pathlib import Path
 
 from spark_ckpt.jars import jar_path
 from tests.suites.events import EventLog
+from tests.suites.planned import LISTENER
 from tests.suites.results import End, SuiteResult
 from tests.suites.suites import Suite
 from tests.support.maven import build
@@ -89,6 +90,7 @@ class SuiteJvm:
         provider: the provider under test.
         tests: names of the tests to run; empty for all.
         local_commands: whether Hadoop's local file system may avoid processes, which halves the duration.
+        planned: folder for what each new query has when it is planned as well, and when it runs; None to plan none.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class SuiteJvm:
         tests: Sequence[str] = (),
         *,
         local_commands: bool = True,
+        planned: Path | None = None,
     ) -> None:
         self._folder = folder
         self._suites = suites
@@ -118,6 +121,8 @@ class SuiteJvm:
             "java.io.tmpdir": str(self._scratch / "tmp"),
             "spark.test.home": str(self._scratch / "home"),
         }
+        if planned is not None:
+            properties |= {"suites.planned": str(planned), "spark.sql.streaming.streamingQueryListeners": LISTENER}
         self._command = ["java", f"-javaagent:{TARGET / JAR}", *_OPTIONS, *_as_options(properties)]
         self._command += ["-cp", class_path(), "org.scalatest.tools.Runner", *arguments]
 

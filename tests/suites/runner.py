@@ -18,20 +18,23 @@ SUITES_PER_JVM = 6
 MAX_RETRIED = 25
 
 
-def run_suites(suites: Sequence[Suite], work: Path, provider: ProviderUnderTest) -> Iterator[SuiteResult]:
+def run_suites(
+    suites: Sequence[Suite], work: Path, provider: ProviderUnderTest, planned: Path | None = None
+) -> Iterator[SuiteResult]:
     """Runs suites. Failed tests that are not excluded are run once more, alone.
 
     Args:
         suites: suites to run; those that can share a JVM are grouped.
         work: a folder; it keeps the logs of a JVM unless all of its suites are good.
         provider: the provider under test.
+        planned: folder in which queries are kept that are planned as well; None to plan none.
     """
     waiting = list(suites)
     number = 0
     while waiting:
         batch = [suite for suite in waiting if suite.can_share(waiting[0])][:SUITES_PER_JVM]
         number += 1
-        jvm = SuiteJvm(work / f"jvm-{number}", batch, provider)
+        jvm = SuiteJvm(work / f"jvm-{number}", batch, provider, planned=planned)
         results = [_settled(result, batch, work, provider) for result in jvm.run()]
         if all(result.is_good for result in results):
             jvm.forget()
