@@ -21,7 +21,7 @@ from spark_ckpt.operations.restore import restore
 from spark_ckpt.progress import Progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
@@ -84,15 +84,21 @@ def evolve(
         has_ended=partial(has_ended, spark),
         progress=progress,
     )
-    place = CheckpointLocation(source, storage_of(spark, source), None)
+    place = _location(spark, source)
     if new_location is None:
-        tasks = SparkTasks(spark.sparkContext, *address_of(spark, source))
-        return in_place(place, force=force, dry_run=dry_run, tasks=tasks)
+        return in_place(place, force=force, dry_run=dry_run, tasks=_tasks(spark, source))
     target = os.fspath(new_location)
     done = in_place(place, force=force, dry_run=True)  # before anything is copied
     if not dry_run:
-        copy = CheckpointLocation(target, storage_of(spark, target), None)
+        copy = _location(spark, target)
         restore(place.storage, copy.storage, keep_query_id=True)
-        tasks = SparkTasks(spark.sparkContext, *address_of(spark, target))
-        done = in_place(copy, force=True, dry_run=False, tasks=tasks)
+        done = in_place(copy, force=True, dry_run=False, tasks=_tasks(spark, target))
     return replace(done, location=source, new_location=target)
+
+
+def _location(spark: SparkSession, path: str) -> CheckpointLocation:
+    return CheckpointLocation(path, storage_of(spark, path), None)
+
+
+def _tasks(spark: SparkSession, path: str) -> SparkTasks:
+    return SparkTasks(spark.sparkContext, *address_of(spark, path))

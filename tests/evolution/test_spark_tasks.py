@@ -3,12 +3,13 @@ real tasks."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyspark.serializers import CPickleSerializer
 
 from spark_ckpt import read_state
 from spark_ckpt.checkpoint.chains import Chain
@@ -32,6 +33,12 @@ COUNT, NAME, TOTAL = function("count(1)"), function("first(0.name)", ("name",)),
 CHANGED = planned(USER, schema(sum="long", count="long"), ("0.user",), (TOTAL, COUNT))
 
 
+def arrived(sent: Any) -> Any:
+    """What arrives in another process of Spark."""
+    serializer: Any = CPickleSerializer()
+    return serializer.loads(serializer.dumps(sent))
+
+
 class InTurn:
     """Tasks that run one after the other, each with what arrives of it."""
 
@@ -45,9 +52,9 @@ class InTurn:
         paths = tuple(new_merged_path() for _ in range(rewrite.partitions))
         for path in paths:
             begins(path)
-        sent = pickle.dumps(_InTask(_without_storage(rewrite), self.location, {}, paths))
-        written = [pickle.loads(sent).keep(partition) for partition in range(rewrite.partitions)]
-        return [_chain(rows, segment) for _, rows, segment in pickle.loads(pickle.dumps(written))]
+        task = _InTask(_without_storage(rewrite), self.location, {}, paths)
+        written = [arrived(task).keep(partition) for partition in range(rewrite.partitions)]
+        return [_chain(rows, segment) for _, rows, segment in arrived(written)]
 
 
 @pytest.fixture

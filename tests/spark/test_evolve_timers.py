@@ -19,6 +19,7 @@ from pyspark.sql.streaming.stateful_processor import (
 from spark_ckpt import read_state
 from tests.support.changed_query import ALL, RECENT, ChangedQuery, rows, seconds
 from tests.support.spark_version import needs_rows
+from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.usefixtures("ours_only"), needs_rows]
 OUTPUT = "k string, j long, n long, fired long"
@@ -137,7 +138,8 @@ def test_values_that_expire(changed: ChangedQuery) -> None:
     done = changed.evolve(new)
     assert done.stores[0].is_rewritten
     assert {name: number_of(changed, name) for name in was} == was
-    time.sleep(SHORT_MS / 1000)
+    expired = time.monotonic() + SHORT_MS / 1000
+    eventually(lambda: time.monotonic() > expired)
     out = changed.run(new)
     recent = [row for file in RECENT for row in rows(file) if row["k"] < "k3"]
     got = {(row[1], row[2]): row[3] for row in out}
