@@ -26,7 +26,11 @@ class Tasks(Protocol):
     """Rewrites the partitions of a large store at once, elsewhere."""
 
     def suit(self, rewrite: StoreRewrite) -> bool:
-        """True if a store is large enough, and its storage is within reach."""
+        """True if a store is large enough, and its storage is within reach.
+
+        Raises:
+            Exception: that cannot be told.
+        """
         ...
 
     def chains(self, rewrite: StoreRewrite, begins: Callable[[str], None]) -> list[Chain]:
@@ -94,12 +98,12 @@ class StateRewriter:
         return next(store for store in self._catalog.stores if store.state.key == schema.key)
 
     def _rewritten(self, rewrite: StoreRewrite) -> list[Chain]:
-        if self._tasks is not None and self._tasks.suit(rewrite):
-            try:
+        try:
+            if self._tasks is not None and self._tasks.suit(rewrite):
                 return self._tasks.chains(rewrite, lambda path: self.files.append(in_location(path)))
-            except Exception as e:  # of Spark, or of an executor without this package
-                # A value that does not fit is an error here as well, and of a better type.
-                _log.warning("the tasks that rewrite %s failed, so the driver does: %s", rewrite.mapping.new.key, e)
+        except Exception as e:  # of Spark, or of an executor
+            # A value that does not fit is an error here as well, and of a better type.
+            _log.warning("the tasks that rewrite %s failed, so the driver does: %s", rewrite.mapping.new.key, e)
         if rewrite.keeps_places:
             # Nothing moves, so that no more than a partition is in memory.
             return self._write(rewrite, (rewrite.tables(partition) for partition in range(rewrite.partitions)))

@@ -103,7 +103,11 @@ class SparkTasks:
 
     def suit(self, rewrite: StoreRewrite) -> bool:
         """True if a store is large, there are cores for several partitions, executors reach the storage, and they have
-        this package."""
+        this package.
+
+        Raises:
+            Py4JJavaError: executors have no Python that works.
+        """
         rows = sum(chain.rows for chain in rewrite.old.chains)
         return (
             rows >= LARGE_ROWS

@@ -115,10 +115,12 @@ def lists_of(changed: ChangedQuery) -> dict[tuple[str, int], list[tuple[int, int
     return lists
 
 
+@pytest.mark.parametrize("package", ["no_package_of_this_name", 5])
 def test_executors_without_the_package(
-    changed: ChangedQuery, in_tasks: list[int], monkeypatch: pytest.MonkeyPatch
+    package: object, changed: ChangedQuery, in_tasks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_tasks, "_PACKAGE", "no_package_of_this_name")
+    """Or without a Python that can tell: then the look for it fails."""
+    monkeypatch.setattr(spark_tasks, "_PACKAGE", package)
     changed.run(changed.source().groupBy("k").agg(*aggregates()))
     changed.evolve(changed.source().groupBy("k").agg(sf.max("v"), *aggregates()))
     assert in_tasks == []
