@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -80,10 +81,18 @@ def spark_session(name: str, master: str | None, conf: Mapping[str, str]) -> Ite
         builder.master(master)
     with _errors_in_file():
         session = configure(builder).getOrCreate()
+    use_this_python(session)
     try:
         yield session
     finally:
         session.stop()
+
+
+def use_this_python(session: SparkSession) -> None:
+    """Lets tasks on this machine run in this Python, which has the package, unless `PYSPARK_PYTHON` names another."""
+    context: Any = session.sparkContext
+    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
 
 
 @contextmanager

@@ -21,6 +21,9 @@ HOW_TO_INSTALL = "needs Chromium: apt-get install chromium chromium-driver"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 """Key of an element's reference in JSON, fixed by the protocol."""
 
+_MOVES_SECONDS = 10.0
+"""Maximum number of seconds for which a page moves under a click."""
+
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 _ARGUMENTS = [
@@ -74,7 +77,8 @@ class Browser:
         return self._send("POST", "execute/sync", {"script": script, "args": list(arguments)})
 
     def click(self, selector: str, text: str | None = None) -> None:
-        """Clicks the first visible element of a CSS selector, as a user does: it must not be covered.
+        """Clicks the first visible element of a CSS selector, as a user does: it must not be covered, but for a moment
+        in which the page moves.
 
         Args:
             selector: the CSS selector.
@@ -87,9 +91,19 @@ class Browser:
             if (found) found.scrollIntoView({block: 'center', behavior: 'instant'});
             return found;
         """
-        element = self.run(script, selector, text)
-        assert element is not None, f"no {selector} with {text!r} in {self.address}: {self.text()[-2000:]}"
-        self._send("POST", f"element/{element[_ELEMENT]}/click", {})
+
+        def is_clicked() -> bool:
+            element = self.run(script, selector, text)
+            assert element is not None, f"no {selector} with {text!r} in {self.address}: {self.text()[-2000:]}"
+            try:
+                self._send("POST", f"element/{element[_ELEMENT]}/click", {})
+            except AssertionError as e:
+                if "element click intercepted" not in str(e):
+                    raise
+                return False
+            return True
+
+        eventually(is_clicked, _MOVES_SECONDS, f"{selector} is not covered", poll=0.2)
 
     @property
     def address(self) -> str:

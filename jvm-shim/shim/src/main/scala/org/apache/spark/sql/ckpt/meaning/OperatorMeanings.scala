@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.ckpt.meaning
 
-import org.apache.spark.sql.catalyst.expressions.{Expression, NamedExpression}
+import org.apache.spark.sql.catalyst.expressions.{Expression, IsNotNull, NamedExpression, PredicateHelper}
 import org.apache.spark.sql.ckpt.compat.StreamingPlans
 import org.apache.spark.sql.ckpt.protocol.{FunctionMeaning, KeyMeaning, OperatorMeaning}
 import org.apache.spark.sql.execution.{FilterExec, SparkPlan}
@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.join.Streamin
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.TransformWithStateExec
 
 /** Stateful operators of a plan whose operators are numbered. */
-private[meaning] final class OperatorMeanings(lineage: Lineage) {
+private[meaning] final class OperatorMeanings(lineage: Lineage) extends PredicateHelper {
 
   def of(plan: SparkPlan): Seq[OperatorMeaning] =
     StreamingPlans.collect(plan) { case writer: StateStoreWriter => of(writer) }.sortBy(_.operatorId)
@@ -47,8 +47,10 @@ private[meaning] final class OperatorMeanings(lineage: Lineage) {
     KeyMeaning(name, lineage.text(expression), lineage.shown(expression))
   }
 
+  /** Without checks for null, which the optimizer adds, and leaves out where the input of a batch has no null. */
   private def conditions(side: SparkPlan): String =
-    side.collect { case filter: FilterExec => lineage.text(filter.condition) }.mkString(" AND ")
+    side.collect { case filter: FilterExec => splitConjunctivePredicates(filter.condition) }.flatten
+      .filterNot(_.isInstanceOf[IsNotNull]).map(lineage.text).mkString(" AND ")
 
   /**
    * The functions whose buffers are stored, in their order: those of the aggregate below the operator. Their filters
