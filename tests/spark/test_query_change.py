@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
+from spark_ckpt import read_state
 from tests.support.events import SCHEMA, events
 from tests.support.provider import CKPT_PREFIX, ProviderUnderTest
 from tests.support.runner import QueryRunner
@@ -116,3 +118,49 @@ def test_sources_that_change_places_are_refused(
     feeds[0].drop(events(rng, batches=1)[0])
     with pytest.raises(StreamingQueryException, match=r"source 0 is json .*/b, and was json .*/a|basePath"):
         runner.drain(plan(1, 0), BatchLog(tmp_path / "changed", "update"))
+
+
+def lateness(rows: DataFrame) -> DataFrame:
+    now = sf.current_timestamp()
+    late = rows.withColumn("late", now.cast("long") - sf.col("ts").cast("long"))
+    return late.withColumn("at", sf.date_format(now, "HH:mm:ss.SSS")).groupBy("key").agg(sf.max("late"), sf.max("at"))
+
+
+UNCHANGED: dict[str, tuple[Callable[[DataFrame], DataFrame], str]] = {
+    "time of the batch": (lateness, "update"),
+    "time in a key": (lambda rows: rows.groupBy(sf.current_timestamp().alias("now"), "key").count(), "update"),
+    "time in a de-duplication": (
+        lambda rows: rows.withColumn("now", sf.current_timestamp()).dropDuplicates(["key", "now"]),
+        "append",
+    ),
+    "seed that Spark draws": (lambda rows: rows.groupBy((sf.rand() * 3).cast("int").alias("x")).count(), "update"),
+    "id that Spark draws": (lambda rows: rows.withColumn("id", sf.expr("uuid()")).groupBy("id").count(), "update"),
+}
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_the_same_query_starts_again(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path, name: str
+) -> None:
+    """Whatever differs in each batch, or in each plan."""
+    plan, mode = UNCHANGED[name]
+    feed = runner.feed("events", SCHEMA)
+    for batch in events(rng, batches=3):
+        feed.drop(batch)
+        runner.drain(plan(feed.stream(spark)), BatchLog(tmp_path / "out", mode))
+
+
+def test_a_constant_in_a_key_may_change(
+    runner: QueryRunner, spark: SparkSession, rng: random.Random, tmp_path: Path
+) -> None:
+    """As in a daily run with its date as a parameter. The state of each value stays apart."""
+    feed = runner.feed("events", SCHEMA)
+    batches = events(rng, batches=3)
+    for day, batch in enumerate(batches):
+        feed.drop(batch)
+        rows = feed.stream(spark).withColumn("day", sf.lit(f"2026-11-0{day + 1}"))
+        runner.drain(rows.groupBy("day", "key").count(), BatchLog(tmp_path / "out", "update"))
+    state = read_state(str(runner.location)).to_arrow().to_pylist()
+    found = {(each["key"]["day"], each["key"]["key"]): each["value"]["count"] for each in state}
+    assert found == Counter((f"2026-11-0{day + 1}", row[1]) for day, batch in enumerate(batches) for row in batch)

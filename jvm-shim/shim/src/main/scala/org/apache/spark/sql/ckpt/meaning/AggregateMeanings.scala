@@ -13,11 +13,15 @@ import org.apache.spark.sql.types.StringType
 /** Aggregate functions of a state, with the buffers of no input. */
 private[meaning] object AggregateMeanings {
 
-  def of(aggregate: AggregateExpression, lineage: Lineage): FunctionMeaning = {
-    val function = aggregate.aggregateFunction
+  /**
+   * @param planned  the aggregate whose buffers are stored
+   * @param analyzed the same before it was optimized
+   */
+  def of(planned: AggregateExpression, analyzed: AggregateExpression, lineage: Lineage): FunctionMeaning = {
+    val function = planned.aggregateFunction
     FunctionMeaning(
-      worded(aggregate, lineage.text),
-      worded(aggregate, lineage.shown),
+      worded(analyzed, lineage.text),
+      worded(analyzed, lineage.shown),
       function.aggBufferAttributes.map(_.name),
       initial(function),
       merges(function))

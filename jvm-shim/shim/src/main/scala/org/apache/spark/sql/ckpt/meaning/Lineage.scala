@@ -4,9 +4,10 @@ package org.apache.spark.sql.ckpt.meaning
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression
 import org.apache.spark.sql.catalyst.plans.logical._
 import org.apache.spark.sql.ckpt.common.Redaction
-import org.apache.spark.sql.types.{DataType, NumericType}
+import org.apache.spark.sql.types.{DataType, DateType, NumericType}
 
 /**
  * Expressions in terms of the columns of the sources, as texts that do not differ between plans of one query.
@@ -19,6 +20,7 @@ private[meaning] final class Lineage(sources: Map[ExprId, String], plans: Seq[Lo
 
   private val definitions = mutable.HashMap.empty[ExprId, Seq[Expression]]
   private val origins = mutable.HashMap.empty[ExprId, String]
+  private val aggregates = mutable.HashMap.empty[ExprId, AggregateExpression]
   private var lost = false
 
   plans.foreach(_.foreach(define))
@@ -28,6 +30,13 @@ private[meaning] final class Lineage(sources: Map[ExprId, String], plans: Seq[Lo
 
   /** The expression down to the columns of the sources. */
   def text(expression: Expression): String = Redaction.redacted(textOf(expanded(expression, Set.empty)))
+
+  /** True for a value that no row changes: a key column with it keeps its rows apart, whatever it is next time. */
+  def isConstant(expression: Expression): Boolean = expanded(expression, Set.empty).foldable
+
+  /** The aggregate before it was optimized: only then is a time of the batch no literal. */
+  def analyzed(aggregate: AggregateExpression): AggregateExpression =
+    aggregates.getOrElse(aggregate.resultId, aggregate)
 
   /** The expression as a user wrote it: columns that the optimizer has named are what they are defined as. */
   def shown(expression: Expression): String = Redaction.redacted(textOf(withoutUpcasts(written(expression))))
@@ -64,6 +73,7 @@ private[meaning] final class Lineage(sources: Map[ExprId, String], plans: Seq[Lo
   private def define(node: LogicalPlan): Unit = {
     node.expressions.foreach(_.foreach {
       case alias: Alias => definitions.getOrElseUpdate(alias.exprId, Seq(alias.child))
+      case aggregate: AggregateExpression => aggregates.getOrElseUpdate(aggregate.resultId, aggregate)
       case _ =>
     })
     node match {
@@ -105,7 +115,14 @@ private[meaning] object Lineage {
   /** Numbers of columns and of objects, which differ in each plan. */
   private val Ids = "#\\d+L?(-T\\w+)?|@[0-9a-f]{5,8}\\b".r
 
-  private def textOf(expression: Expression): String = Ids.replaceAllIn(named(expression).toString, "")
+  private def textOf(expression: Expression): String = Ids.replaceAllIn(named(stable(expression)).toString, "")
+
+  /** Without what differs in each batch or start: the time, and seeds, which Spark draws if a user gives none. */
+  private def stable(expression: Expression): Expression = expression.transformUp {
+    case now @ (_: CurrentBatchTimestamp | _: CurrentTimestampLike | _: CurrentDate | _: LocalTimestamp) =>
+      Named(if (now.dataType == DateType) "current_date()" else "current_timestamp()", now.dataType)
+    case random: ExpressionWithRandomSeed => random.withNewSeed(0)
+  }
 
   private def withoutUpcasts(expression: Expression): Expression = expression.transformUp {
     case cast: Cast if isUpcast(cast.child.dataType, cast.dataType) => cast.child

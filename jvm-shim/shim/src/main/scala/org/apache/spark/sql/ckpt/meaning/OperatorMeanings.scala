@@ -15,6 +15,8 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 /** Stateful operators of a plan whose operators are numbered. */
 private[meaning] final class OperatorMeanings(lineage: Lineage) extends PredicateHelper {
 
+  import OperatorMeanings._
+
   def of(plan: SparkPlan): Seq[OperatorMeaning] =
     StreamingPlans.collect(plan) { case writer: StateStoreWriter => of(writer) }.sortBy(_.operatorId)
 
@@ -44,23 +46,24 @@ private[meaning] final class OperatorMeanings(lineage: Lineage) extends Predicat
       case named: NamedExpression => named.name
       case other => lineage.shown(other)
     }
-    KeyMeaning(name, lineage.text(expression), lineage.shown(expression))
+    val text = if (lineage.isConstant(expression)) Constant else lineage.text(expression)
+    KeyMeaning(name, text, lineage.shown(expression))
   }
 
-  /** Without checks for null, which the optimizer adds, and leaves out where the input of a batch has no null. */
+  /** Without checks for null and constants, which the optimizer adds or leaves out by the input of a batch. */
   private def conditions(side: SparkPlan): String =
     side.collect { case filter: FilterExec => splitConjunctivePredicates(filter.condition) }.flatten
-      .filterNot(_.isInstanceOf[IsNotNull]).map(lineage.text).mkString(" AND ")
+      .filterNot(each => each.isInstanceOf[IsNotNull] || each.foldable).map(lineage.text).mkString(" AND ")
 
-  /**
-   * The functions whose buffers are stored, in their order: those of the aggregate below the operator. Their filters
-   * are in the aggregate of the input.
-   */
+  /** The functions whose buffers are stored, in their order: those of the aggregate below the operator. */
   private def functions(below: SparkPlan): Seq[FunctionMeaning] = {
     val levels = below.collect { case aggregate: BaseAggregateExec => aggregate.aggregateExpressions }
-    val filters = levels.flatten.flatMap(each => each.filter.map(each.resultId -> _)).toMap
-    levels.headOption.getOrElse(Nil).map { each =>
-      AggregateMeanings.of(each.copy(filter = filters.get(each.resultId)), lineage)
-    }
+    levels.headOption.getOrElse(Nil).map(each => AggregateMeanings.of(each, lineage.analyzed(each), lineage))
   }
+}
+
+private object OperatorMeanings {
+
+  /** Text of every key column with one value in all rows. */
+  private val Constant = "a constant"
 }
