@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from spark_ckpt.bootstrap import write_state
     from spark_ckpt.edit import edit_state, erase_state, verify_absent
     from spark_ckpt.evolution import evolve
     from spark_ckpt.flink.export.exporting import export_savepoint
@@ -31,6 +32,7 @@ __all__ = [
     "read_state",
     "undo_import_of_location",
     "verify_absent",
+    "write_state",
 ]
 
 __version__ = "0.2.0"
@@ -48,6 +50,7 @@ _HOMES = {
     "read_state": "spark_ckpt.reading",
     "undo_import_of_location": "spark_ckpt.migrate",
     "verify_absent": "spark_ckpt.edit",
+    "write_state": "spark_ckpt.bootstrap",
 }
 
 

@@ -19,6 +19,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     for layer in (
         "__init__ | __main__",
         "cli | bridge",
+        "bootstrap",
         "reading | session | migrate | edit | evolution",
         "flink.export | flink.importing",
         "flink.tables",
@@ -48,8 +49,9 @@ WINGS = frozenset({"flink"})
 ONLY_BY: dict[str, frozenset[str]] = {
     "flink": frozenset({"__init__", "cli", "reading"}),
     "migrate": frozenset({"__init__", "cli"}),
-    "edit": frozenset({"__init__", "cli"}),
-    "evolution": frozenset({"__init__", "cli"}),
+    "bootstrap": frozenset({"__init__"}),
+    "edit": frozenset({"__init__", "bootstrap", "cli"}),
+    "evolution": frozenset({"__init__", "bootstrap", "cli"}),
     "coordinator": frozenset({"bridge"}),
 }
 """Importers of packages that no other package imports, whatever its layer. So the core never imports Flink's wing."""

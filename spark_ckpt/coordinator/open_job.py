@@ -271,8 +271,8 @@ def starting_point(trigger: Trigger, storage: Storage, store: CompletedCheckpoin
     """
     record = _record_to_start_from(trigger, store)
     version = trigger.version - 1
-    # An import from Flink follows the first batch, whose checkpoint stays.
-    if version == 1 or (version > 1 and record is None):
+    # An import from Flink follows the first batch, whose checkpoint stays; written state is that of the first batch.
+    if version <= 1 or record is None:
         check_no_import(storage)
     if record is not None:
         return load_checkpoint(storage, record, store.all())

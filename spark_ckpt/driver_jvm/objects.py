@@ -17,6 +17,11 @@ def query_plans(spark: Any) -> Any:  # noqa: ANN401
     return spark._jvm.org.apache.spark.sql.ckpt.meaning.QueryPlans
 
 
+def aggregate_buffers(spark: Any) -> Any:  # noqa: ANN401
+    """The object `AggregateBuffers`."""
+    return spark._jvm.org.apache.spark.sql.ckpt.meaning.AggregateBuffers
+
+
 def has_ended(spark: Any, owner: Owner) -> bool:  # noqa: ANN401
     """True if the session's own JVM ran a query, and does so no more."""
     return bool(state_transfer(spark).hasEnded(spark._jsparkSession, owner.pid, owner.run_id))

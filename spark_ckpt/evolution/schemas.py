@@ -73,7 +73,7 @@ class StoreSchema:
     def as_store(self) -> Store:
         """The store without rows, for rules that depend on its schema."""
         state = StoreState(self.operator_id, self.store, self.name, None, (), (), SegmentTable.of([]))
-        return Store(state, (), self.families, dict(self.variables))
+        return Store(state, (), self.families, dict(self.variables), self.is_avro)
 
 
 def schemas_of(catalog: StateCatalog) -> list[StoreSchema]:

@@ -194,7 +194,7 @@ def type_of(json: object) -> SparkType:
         match json["type"]:
             case "struct":
                 fields = json["fields"]
-                names = _unique([str(field["name"]) for field in fields])
+                names = unique_names([str(field["name"]) for field in fields])
                 return Struct(names, tuple(type_of(field["type"]) for field in fields))
             case "array":
                 return Array(type_of(json["elementType"]))
@@ -207,7 +207,7 @@ def type_of(json: object) -> SparkType:
     raise ValueError(f"unknown type {json['type']!r}")
 
 
-def _unique(names: list[str]) -> tuple[str, ...]:
+def unique_names(names: list[str]) -> tuple[str, ...]:
     """Unique names: the state of `sum(a), sum(b)` has two fields `sum`; the second becomes `sum_2`."""
     unique: list[str] = []
     for name in names:

@@ -20,7 +20,14 @@ from tests.flink.importing.places import target, variables_of_the_vectors
 from tests.flink.streams.corpus import job, lay_out
 from tests.support.cli import run
 
-ELSEWHERE = {"metadata.md": 5, "first-steps.md": 2, "real-time-mode.md": 1, "moving.md": 1, "change-a-query.md": 3}
+ELSEWHERE = {
+    "metadata.md": 5,
+    "first-steps.md": 2,
+    "real-time-mode.md": 1,
+    "moving.md": 1,
+    "change-a-query.md": 2,
+    "start-from-history.md": 2,
+}
 HERE = {
     "README.md": 1,
     "reading-state.md": 3,

@@ -11,13 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark_ckpt.flink.importing.errors import FlinkImportCheckError
-from spark_ckpt.flink.importing.targets import Target, TargetKind
 from spark_ckpt.state.catalog import StateCatalog
 from spark_ckpt.state.read import decode_merged, merged_rows
 from spark_ckpt.state.rows import Rows
 from spark_ckpt.state.unsafe_row import binary_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
 from spark_ckpt.state.views import View
+from spark_ckpt.state_writing.targets import Target, TargetKind
 
 _DIGEST_BYTES = 8
 _MODULUS = 1 << 8 * _DIGEST_BYTES

@@ -12,13 +12,16 @@ from spark_ckpt.flink.importing.location import open_import_location
 from spark_ckpt.flink.importing.mapping import map_states
 from spark_ckpt.flink.importing.plan import ImportPlan, encoders_of
 from spark_ckpt.flink.importing.result import FlinkImport
-from spark_ckpt.flink.importing.targets import targets_of
 from spark_ckpt.flink.importing.writing import ImportWriter
 from spark_ckpt.flink.tables.find import find_flink_state
 from spark_ckpt.location.driver_liveness import check_not_running
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.progress import Progress
+from spark_ckpt.state_writing.targets import TargetKind, targets_of
+
+_OTHERS = (TargetKind.SEEN, TargetKind.GROUP)
+"""Kinds that no state of Flink goes to."""
 
 
 def import_flink_savepoint(
@@ -90,7 +93,8 @@ def import_flink_savepoint(
         if not force:
             check_not_running(storage.location, store)
         import_location = open_import_location(target, storage, store, dry_run=dry_run)
-        mapping = map_states(flink, targets_of(import_location.catalog), states or {}, set(ignore))
+        targets = [target for target in targets_of(import_location.catalog) if target.kind not in _OTHERS]
+        mapping = map_states(flink, targets, states or {}, set(ignore))
         encoders = encoders_of(flink, mapping, key_order or {}, value_order or {})
         found = kafka_offsets(flink)
         continues = found is not None and not keep_offsets

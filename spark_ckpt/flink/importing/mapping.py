@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_ckpt.flink.importing.errors import FlinkImportRefusedError, FlinkStateNotMappedError
-from spark_ckpt.flink.importing.targets import Target, TargetKind
 from spark_ckpt.flink.tables.catalog import FlinkCatalog, FlinkState
+from spark_ckpt.state_writing.targets import Target, TargetKind
 
 ACCUMULATORS = "accState"
 """State of an aggregation in Flink SQL (`GroupAggFunction`)."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from spark_ckpt.flink.importing.column_conversion import Fit, UnfitValueError, fit_rows
 from spark_ckpt.flink.importing.errors import FlinkImportRowError, FlinkTypeError
 from spark_ckpt.flink.importing.mapping import Pair
-from spark_ckpt.flink.importing.targets import TargetKind
 from spark_ckpt.spark_files.schemas import FamilySchema
 from spark_ckpt.spark_files.types import Fixed, Struct
 from spark_ckpt.state.partition_hash import grouping_hashes
@@ -20,6 +19,7 @@ from spark_ckpt.state.rows import Rows
 from spark_ckpt.state.unsafe_row import decode_rows, struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
 from spark_ckpt.state_writing.family_rows import FamilyRows
+from spark_ckpt.state_writing.targets import TargetKind
 
 _MAX_KEY_CHARACTERS = 200
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,16 +15,16 @@ from spark_ckpt.flink.importing.errors import FlinkImportRefusedError, FlinkImpo
 from spark_ckpt.flink.importing.plan import ImportPlan
 from spark_ckpt.flink.importing.result import FlinkImport
 from spark_ckpt.flink.importing.rows import RowEncoder
-from spark_ckpt.flink.importing.targets import Target, TargetKind
 from spark_ckpt.flink.tables.read import FlinkScan
 from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.state.catalog import StateCatalog, Store
-from spark_ckpt.state_writing.bases import WrittenFamily, write_bases
+from spark_ckpt.state_writing.bases import write_bases
 from spark_ckpt.state_writing.errors import RepeatedKeyError
 from spark_ckpt.state_writing.spill import RowSpill
+from spark_ckpt.state_writing.targets import Target, TargetKind, families_of
 
 
 class ImportWriter:
@@ -165,21 +164,6 @@ class ImportWriter:
     def _step(self) -> None:
         self._done += 1
         self._progress(self._done, self._steps)
-
-
-def families_of(targets: Sequence[Target]) -> dict[str, WrittenFamily]:
-    """The families with rows of their own, by name, in the order of their sections.
-
-    Args:
-        targets: the targets in one store.
-    """
-    result = {}
-    for target in targets:
-        counter = target.beside[0] if target.kind is TargetKind.LIST and target.beside else None
-        result[target.family.name] = WrittenFamily(target.family, target.kind is TargetKind.LIST, counter)
-        if target.kind.is_timers:
-            result |= {other.name: WrittenFamily(other) for other in target.beside}
-    return result
 
 
 def _names(target: Target) -> set[str]:

@@ -58,6 +58,10 @@ private[ckpt] object QueryPlans {
     }
   }
 
+  /** JSON of an entry of the offset log that a new query would write now, with the settings of its session. */
+  def newEntry(session: SparkSession, watermarkMs: Long, nowMs: Long): String =
+    OffsetSeqMetadata(watermarkMs, nowMs, session.conf).json
+
   /** The output mode of a query's writer, which keeps it to itself. */
   def outputModeOf(writer: DataStreamWriter[_]): String = {
     val field = writer.getClass.getDeclaredField("outputMode")

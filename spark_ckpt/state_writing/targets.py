@@ -1,18 +1,27 @@
-"""State of a Spark query that can take state of Flink: variables of `transformWithState`, timers, and aggregates."""
+"""State of a Spark query that rows can be written to: variables of `transformWithState`, timers, aggregates,
+de-duplications and arbitrary state by group."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 
 from spark_ckpt.spark_files.operator_metadata import VariableKind, read_operator_metadata
-from spark_ckpt.spark_files.operators import DEFAULT_STORE, REAL_TIME_AGGREGATION, TRANSFORM_WITH_STATE
+from spark_ckpt.spark_files.operators import (
+    AGGREGATION,
+    DEDUPLICATIONS,
+    DEFAULT_STORE,
+    GROUPS_WITH_STATE,
+    REAL_TIME_AGGREGATION,
+    TRANSFORM_WITH_STATE,
+)
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.catalog import StateCatalog, Store
+from spark_ckpt.state_writing.bases import WrittenFamily
 
-AGGREGATIONS = ("stateStoreSave", REAL_TIME_AGGREGATION)
+AGGREGATIONS = (AGGREGATION, REAL_TIME_AGGREGATION)
 """Spark's short names of aggregations."""
 
 _BY_KEY, _BY_TIME = "_keyToTimestamp", "_timestampToKey"
@@ -32,6 +41,8 @@ class TargetKind(Enum):
     EVENT_TIMERS = "event-time timers"
     PROCESSING_TIMERS = "processing-time timers"
     AGGREGATE = "aggregate"
+    SEEN = "keys of a de-duplication"
+    GROUP = "state of a group"
 
     @property
     def is_timers(self) -> bool:
@@ -39,12 +50,19 @@ class TargetKind(Enum):
         return self in (TargetKind.EVENT_TIMERS, TargetKind.PROCESSING_TIMERS)
 
 
+_OF_OPERATORS = {
+    **dict.fromkeys(AGGREGATIONS, TargetKind.AGGREGATE),
+    **dict.fromkeys(DEDUPLICATIONS, TargetKind.SEEN),
+    **dict.fromkeys(GROUPS_WITH_STATE, TargetKind.GROUP),
+}
+"""Kinds of operators with one row for each key."""
+
 _KINDS = {VariableKind.VALUE: TargetKind.VALUE, VariableKind.LIST: TargetKind.LIST, VariableKind.MAP: TargetKind.MAP}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """State of the query that can take a state of Flink.
+    """State of the query that rows can be written to.
 
     Args:
         store: its store.
@@ -52,7 +70,7 @@ class Target:
         family: its column family; of timers, the one by key.
         key: type of the grouping key.
         beside: column families that follow from it: timers by time, or lengths of lists.
-        problem: why nothing can be imported into it; None if it can.
+        problem: why no rows can be written to it; None if they can.
     """
 
     store: Store
@@ -69,8 +87,8 @@ class Target:
 
     @property
     def name(self) -> str:
-        """Its name in `--state`: that of the state variable; for timers, such as `eventTimers`; `default` for an
-        aggregate."""
+        """Its name: that of the state variable; for timers, such as `eventTimers`; `default` for an operator without
+        variables."""
         return self.family.name.removesuffix(_BY_KEY).removeprefix("$") if self.kind.is_timers else self.family.name
 
     @property
@@ -86,18 +104,26 @@ def targets_of(catalog: StateCatalog) -> tuple[Target, ...]:
         StateSchemaError: operator metadata is damaged.
         StorageError: it cannot be read.
     """
-    return tuple(target for store in catalog.stores for target in _targets(catalog, store))
+    found: list[Target] = []
+    for store in catalog.stores:
+        metadata = read_operator_metadata(catalog.storage, store.state.operator_id, catalog.batch.batch_id)
+        found += targets_in(store, frozenset() if metadata is None else metadata.variables_with_ttl)
+    return tuple(found)
 
 
-def _targets(catalog: StateCatalog, store: Store) -> Iterator[Target]:
+def targets_in(store: Store, with_ttl: Set[str]) -> Iterator[Target]:
+    """The targets in a store.
+
+    Args:
+        store: the store.
+        with_ttl: its variables with a time to live.
+    """
     families = {family.name: family for family in store.families}
-    if store.state.name in AGGREGATIONS and store.state.store == DEFAULT_STORE:
+    if store.state.name in _OF_OPERATORS and store.state.store == DEFAULT_STORE:
         default = families[DEFAULT_FAMILY]
-        yield Target(store, TargetKind.AGGREGATE, default, default.key, (), _problem(store))
+        yield Target(store, _OF_OPERATORS[store.state.name], default, default.key, (), _problem(store))
     if store.state.name not in TRANSFORM_WITH_STATE:
         return
-    metadata = read_operator_metadata(catalog.storage, store.state.operator_id, catalog.batch.batch_id)
-    with_ttl = frozenset() if metadata is None else metadata.variables_with_ttl
     for name, kind in store.variables.items():
         family = families.get(name)
         if family is None or name.endswith(_BY_TIME):
@@ -125,3 +151,18 @@ def _problem(store: Store) -> str | None:
     if store.values_are_avro:
         return "its values are in Avro (spark.sql.streaming.stateStore.encodingFormat); start the query with unsaferow"
     return None
+
+
+def families_of(targets: Sequence[Target]) -> dict[str, WrittenFamily]:
+    """The families with rows of their own, by name, in the order of their sections.
+
+    Args:
+        targets: the targets in one store.
+    """
+    result = {}
+    for target in targets:
+        counter = target.beside[0] if target.kind is TargetKind.LIST and target.beside else None
+        result[target.family.name] = WrittenFamily(target.family, target.kind is TargetKind.LIST, counter)
+        if target.kind.is_timers:
+            result |= {other.name: WrittenFamily(other) for other in target.beside}
+    return result
