@@ -24,6 +24,7 @@ STORED_WHEEL := --config-settings=--build-option=--compression=stored
 DELTA_JARS := jvm-shim/delta-jars/target/jars
 KAFKA_JARS := jvm-shim/kafka-jars/target/jars jvm-shim/kafka-broker/target/jars
 CLASS_ARCHIVE := .venv/spark-classes.jsa
+OBJECT_STORES := .venv/.object-stores
 FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
 # Tests with drivers of their own wait a lot, so three processes keep two cores busy. The core of each minor is one.
 PROCESSES := 3
@@ -78,6 +79,11 @@ $(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/
 	$(MAVEN) -pl benchmark package
 	@touch $@
 
+# Tests of a server that is not installed skip.
+$(OBJECT_STORES): tests/support/object_stores.py $(DEFAULT_INSTALLED)
+	-.venv/bin/python -m tests.support.object_stores
+	@touch $@
+
 # Other minors start too few drivers to be worth it.
 $(CLASS_ARCHIVE): tests/support/class_archive.py tests/support/archived_query.py $(DEFAULT_INSTALLED) | jar
 	.venv/bin/python -m tests.support.class_archive
@@ -90,7 +96,7 @@ demo: prepare $(if $(filter --s3,$(DEMO_ARGS)),$(FLOOR_JAR))  ## main job: three
 # The environments of the other minors come from the network, so they are made beside the compiler and the Scala tests.
 test:  ## all tests on the default Spark, and the core on the other minors
 	$(MAKE) -j 2 $(DEFAULT_INSTALLED) $(OTHER_SPARKS:%=.venv-%/.pyspark)
-	$(MAKE) -j 2 test-scala $(CLASS_ARCHIVE) $(OTHER_INSTALLED)
+	$(MAKE) -j 2 test-scala $(CLASS_ARCHIVE) $(OTHER_INSTALLED) $(OBJECT_STORES)
 	$(MAKE) test-python
 	$(MAKE) test-core
 
@@ -112,7 +118,7 @@ test-versions: test test-flink test-long test-yarn  ## all tests on all Spark mi
 	for minor in $(SPARKS_WITH_SUITES); do $(MAKE) spark-suites SPARK=$$minor || exit; done
 	$(MAKE) spark-suites-local
 
-test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(CLASS_ARCHIVE) $(OTHER_INSTALLED))  ## unit tests of the library, queries through PySpark, restores, conformance
+test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(CLASS_ARCHIVE) $(OTHER_INSTALLED) $(OBJECT_STORES))  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest -m "not cluster and not flink and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond make test: twenty minutes

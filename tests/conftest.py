@@ -15,6 +15,7 @@ from tests.support.class_archive import start_drivers_quickly
 from tests.support.examples import OF_THE_MACHINE
 from tests.support.hdfs import Hdfs
 from tests.support.kafka import KafkaBroker
+from tests.support.object_stores import azure, azure_server, gcs, gcs_server
 from tests.support.s3 import patient_clients, s3, s3_endpoint, s3_environment
 from tests.support.s3a import s3a
 from tests.support.spark_version import DEFAULT, HAS_KAFKA
@@ -22,6 +23,10 @@ from tests.support.uncaught import no_uncaught_errors, uncaught_errors
 from tests.support.zookeeper import ZooKeeperServer
 
 __all__ = [
+    "azure",
+    "azure_server",
+    "gcs",
+    "gcs_server",
     "no_uncaught_errors",
     "patient_clients",
     "s3",

@@ -12,8 +12,12 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.redaction import remember_settings, remember_url
+from spark_ckpt.storage.azure_config import AZURE_SCHEMES, azure_file_system
+from spark_ckpt.storage.azure_storage import AzureStorage
 from spark_ckpt.storage.base import Storage
 from spark_ckpt.storage.errors import UnsupportedSchemeError
+from spark_ckpt.storage.gcs_config import GCS_SCHEME, gcs_file_system
+from spark_ckpt.storage.gcs_storage import GcsStorage
 from spark_ckpt.storage.hadoop import HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
 from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
@@ -21,20 +25,45 @@ from spark_ckpt.storage.s3_config import s3_file_system
 from spark_ckpt.storage.s3_storage import S3Storage
 from spark_ckpt.storage.web_hdfs import WebHdfsCalls
 
-SUPPORTED_SCHEMES = ("file", "s3a", "s3", "s3n", "memory")
+SUPPORTED_SCHEMES = ("file", "s3a", "s3", "s3n", "gs", "abfs", "abfss", "memory")
 """Schemes with a storage in this package. Without a scheme, Hadoop's default file system applies."""
 
 _S3_SCHEMES = ("s3a", "s3", "s3n")
 
 
-class S3fsNotFoundError(SparkCkptError, ImportError):
-    """A location on S3 needs s3fs, which is not installed in this Python environment."""
+class ClientNotFoundError(SparkCkptError, ImportError):
+    """A location is on an object store whose client is not installed in this Python environment.
+
+    Attributes:
+        location: the location.
+    """
+
+    store, package, extra = "", "", ""
 
     def __init__(self, location: str) -> None:
         super().__init__(
-            f"{location} is on S3, but s3fs is not installed for {sys.executable}: "
-            f"{sys.executable} -m pip install 'spark-ckpt[s3]'"
+            f"{location} is on {self.store}, but {self.package} is not installed for {sys.executable}: "
+            f"{sys.executable} -m pip install 'spark-ckpt[{self.extra}]'"
         )
+        self.location = location
+
+
+class S3fsNotFoundError(ClientNotFoundError):
+    """A location on S3 needs s3fs."""
+
+    store, package, extra = "S3", "s3fs", "s3"
+
+
+class GcsfsNotFoundError(ClientNotFoundError):
+    """A location on Google Cloud Storage needs gcsfs."""
+
+    store, package, extra = "Google Cloud Storage", "gcsfs", "gcs"
+
+
+class AdlfsNotFoundError(ClientNotFoundError):
+    """A location on Azure needs adlfs."""
+
+    store, package, extra = "Azure Blob Storage", "adlfs", "azure"
 
 
 def resolve(
@@ -53,7 +82,7 @@ def resolve(
 
     Raises:
         UnsupportedSchemeError: no storage supports the scheme.
-        S3fsNotFoundError: the scheme needs s3fs, which is not installed.
+        ClientNotFoundError: the scheme needs a client that is not installed, and there is no driver.
         SettingError: a setting has an invalid value.
     """
     location = os.fspath(location)
@@ -74,6 +103,8 @@ def resolve(
         return _memory(location, rest)
     if scheme in _S3_SCHEMES:
         return _s3(f"{scheme}:{rest}", scheme, rest, settings)
+    if (storage := _on_other_store(f"{scheme}:{rest}", scheme, rest, settings, hadoop)) is not None:
+        return storage
     if hadoop is not None:
         return HadoopStorage(hadoop, f"{scheme}:{rest}")
     raise UnsupportedSchemeError(location, scheme, SUPPORTED_SCHEMES)
@@ -115,6 +146,41 @@ def _local_path(location: str, rest: str) -> str:
 
 def _memory(location: str, rest: str) -> Storage:
     return MemoryStorage(MemoryFileSystem(), "/" + rest.strip("/"), location)
+
+
+def _on_other_store(
+    location: str, scheme: str, rest: str, settings: Mapping[str, str], hadoop: HadoopCalls | None
+) -> Storage | None:
+    """Storage on Google Cloud Storage or Azure; None on other file systems, and if only the driver can reach it."""
+    try:
+        if scheme == GCS_SCHEME:
+            return _gcs(location, rest, settings)
+        return _azure(location, scheme, rest, settings) if scheme in AZURE_SCHEMES else None
+    except ClientNotFoundError:
+        if hadoop is None:
+            raise
+        return None
+
+
+def _gcs(location: str, rest: str, settings: Mapping[str, str]) -> Storage:
+    root = rest.strip("/")
+    if not root:
+        raise UnsupportedSchemeError(location, "gs without a bucket", SUPPORTED_SCHEMES)
+    try:
+        return GcsStorage(gcs_file_system(settings), root, location)
+    except ImportError as e:
+        raise GcsfsNotFoundError(location) from e
+
+
+def _azure(location: str, scheme: str, rest: str, settings: Mapping[str, str]) -> Storage:
+    authority, _, path = rest.strip("/").partition("/")
+    container, at, host = authority.partition("@")
+    if not (container and at and host):
+        raise UnsupportedSchemeError(location, f"{scheme} without a container and an account", SUPPORTED_SCHEMES)
+    try:
+        return AzureStorage(azure_file_system(host, settings), f"{container}/{path}".rstrip("/"), location)
+    except ImportError as e:
+        raise AdlfsNotFoundError(location) from e
 
 
 def _s3(location: str, scheme: str, rest: str, settings: Mapping[str, str]) -> Storage:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import s3fs
 from fsspec.asyn import sync
+
+from spark_ckpt.storage.holding import HOLD, overlapping, sent_once
 
 REQUEST_SECONDS = 30.0
 """Timeout of a request in seconds, including the transfer of its body: enough for 50 MB, the most that s3fs sends in
@@ -77,26 +79,9 @@ class OneTryS3FileSystem(s3fs.S3FileSystem):  # type: ignore[misc]
         Returns:
             Error of each request; None for one that succeeded.
         """
-        errors: tuple[Exception | None, Exception | None] = sync(self.loop, self._overlapping, path, around, within)
+        create = partial(self._pipe_file, path, mode="create")
+        errors: tuple[Exception | None, Exception | None] = sync(self.loop, overlapping, create, around, within)
         return errors
-
-    async def _overlapping(self, path: str, around: bytes, within: bytes) -> tuple[Exception | None, Exception | None]:
-        async def create(data: bytes, hold: _Hold | None) -> Exception | None:
-            _HOLD.set(hold)
-            try:
-                await self._pipe_file(path, data, mode="create")
-            except Exception as e:
-                return e
-            return None
-
-        hold = _Hold()
-        first = asyncio.ensure_future(create(around, hold))
-        await _within(hold.begun, first, _BEGIN_SECONDS)
-        second = asyncio.ensure_future(create(within, None))
-        # A store that locks the name from the first byte lets the second request wait for the first.
-        await asyncio.wait([second], timeout=_HOLD_SECONDS)
-        hold.end.set()
-        return await first, await second
 
     async def _call_s3(self, method: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         try:
@@ -104,30 +89,6 @@ class OneTryS3FileSystem(s3fs.S3FileSystem):  # type: ignore[misc]
         except asyncio.TimeoutError as e:
             # Not a TimeoutError: fsspec would replace it with its own, which has no message.
             raise ConnectionError(f"no answer in {REQUEST_SECONDS:g} s") from e
-
-
-class _Hold:
-    """A request that sends its last byte only when it is told to."""
-
-    def __init__(self) -> None:
-        self.begun, self.end = asyncio.Event(), asyncio.Event()
-
-
-_HOLD: ContextVar[_Hold | None] = ContextVar("hold", default=None)
-"""What holds back the request of this context."""
-
-_BEGIN_SECONDS = 5.0
-"""Time for a request to reach the store, all but its last byte."""
-
-_HOLD_SECONDS = 0.5
-"""Time for which a request is held back while the store answers none that came later."""
-
-
-async def _within(event: asyncio.Event, request: asyncio.Future[Any], seconds: float) -> None:
-    """Waits for an event, the end of a request, or a time."""
-    waiting = asyncio.ensure_future(event.wait())
-    await asyncio.wait([waiting, request], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
 
 
 async def _only_once(request: Any, **_: object) -> None:  # noqa: ANN401
@@ -138,17 +99,8 @@ async def _only_once(request: Any, **_: object) -> None:  # noqa: ANN401
     """
     if "If-None-Match" not in request.headers:
         return
-    hold, body = _HOLD.get(), request.body
+    body = request.body
     if isinstance(body, io.BytesIO):
-        request.body = _sent_once(body.getvalue(), hold)
-    elif hold is not None and hasattr(body, "__aiter__"):  # with TLS, a checksum follows the content
-        request.body = _sent_once(b"".join([part async for part in body]), hold)
-
-
-async def _sent_once(data: bytes, hold: _Hold | None) -> AsyncIterator[bytes]:
-    if hold is not None:
-        yield data[:-1]
-        hold.begun.set()
-        await hold.end.wait()
-        data = data[-1:]
-    yield data
+        request.body = sent_once(body.getvalue())
+    elif HOLD.get() is not None and hasattr(body, "__aiter__"):  # with TLS, a checksum follows the content
+        request.body = sent_once(b"".join([part async for part in body]))

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from spark_ckpt.errors import SettingError
 from spark_ckpt.storage.remote import READERS
+from spark_ckpt.storage.shared_clients import SHARED_CLIENTS
 
 S3_PROTOCOLS = ("s3", "s3a")
-
-_MAX_RECENT = 4
-
-_AWS_FILES = (("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"), ("AWS_CONFIG_FILE", "~/.aws/config"))
 
 S3_CLIENT = {
     "connect_timeout": 5,
@@ -47,62 +38,9 @@ def s3_file_system(bucket: str, settings: Mapping[str, str]) -> Any:  # noqa: AN
 
     options = s3_options(bucket, settings)
     options["config_kwargs"] = client_config() | options.get("config_kwargs", {})
-    return SHARED_CLIENTS.get(OneTryS3FileSystem, options)
-
-
-def _new_file_system(kind: Any, options: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    # Cached listings would break consistent listing, and fsspec's instance cache never evicts. With concurrent range
-    # reads, s3fs requests the size of a file first, and a listing if there is no file: two extra requests.
-    return kind(use_listings_cache=False, skip_instance_cache=True, max_concurrency=1, **options)
-
-
-class SharedClients:
-    """Cache of S3 file systems by their configuration: a client takes 13 MiB, and a driver may run many queries.
-
-    A file system is kept while a storage uses it. The few most recently used ones are kept longer, so that short
-    consecutive runs share one client. Thread-safe.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._used: WeakValueDictionary[str, Any] = WeakValueDictionary()
-        self._recent: OrderedDict[str, Any] = OrderedDict()
-
-    def get(self, kind: Any, options: Mapping[str, Any]) -> Any:  # noqa: ANN401
-        """File system of a class with the given options; created if absent.
-
-        A client reads the environment and the AWS configuration files only once, so their current state is part of the
-        cache key.
-        """
-        made_from = (id(kind), sorted(options.items(), key=lambda item: item[0]), _surroundings())
-        key = hashlib.sha256(repr(made_from).encode()).hexdigest()  # avoids a second copy of the credentials
-        with self._lock:
-            if (file_system := self._used.get(key)) is None:
-                file_system = self._used[key] = _new_file_system(kind, options)
-            self._recent[key] = file_system
-            self._recent.move_to_end(key)
-            while len(self._recent) > _MAX_RECENT:
-                self._recent.popitem(last=False)
-            return file_system
-
-
-SHARED_CLIENTS = SharedClients()
-"""S3 clients of this process."""
-
-
-def _surroundings() -> list[object]:
-    import fsspec
-
-    environment = sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_"))
-    configured = [sorted(fsspec.config.conf.get(protocol, {}).items()) for protocol in S3_PROTOCOLS]
-    return [environment, configured, [_changed(*file) for file in _AWS_FILES]]
-
-
-def _changed(variable: str, default: str) -> int:
-    try:
-        return Path(os.environ.get(variable, default)).expanduser().stat().st_mtime_ns
-    except OSError:
-        return 0
+    # With concurrent range reads, s3fs requests the size of a file first, and a listing if there is no file: two extra
+    # requests.
+    return SHARED_CLIENTS.get(OneTryS3FileSystem, options | {"max_concurrency": 1})
 
 
 def client_config() -> dict[str, Any]:

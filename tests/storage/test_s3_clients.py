@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from spark_ckpt.storage import FsspecStorage, Storage, resolve, s3_config
-from spark_ckpt.storage.s3_config import SharedClients
+from spark_ckpt.storage import FsspecStorage, Storage, resolve, s3_config, shared_clients
+from spark_ckpt.storage.shared_clients import SharedClients
 from tests.support.waiting import eventually
 
 SETTINGS = {"fs.s3a.endpoint": "http://127.0.0.1:1", "fs.s3a.access.key": "a", "fs.s3a.secret.key": "b"}
@@ -18,13 +18,13 @@ SETTINGS = {"fs.s3a.endpoint": "http://127.0.0.1:1", "fs.s3a.access.key": "a", "
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, Any]]:
     """Options of each new client."""
     options: list[Mapping[str, Any]] = []
-    new = s3_config._new_file_system
+    new = shared_clients._new_file_system
 
     def note(kind: Any, given: Mapping[str, Any]) -> Any:
         options.append(given)
         return new(kind, given)
 
-    monkeypatch.setattr(s3_config, "_new_file_system", note)
+    monkeypatch.setattr(shared_clients, "_new_file_system", note)
     monkeypatch.setattr(s3_config, "SHARED_CLIENTS", SharedClients())
     return options
 

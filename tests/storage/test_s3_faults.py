@@ -11,7 +11,7 @@ import pytest
 from spark_ckpt.completed import FilesystemCompletedCheckpointStore, Owner
 from spark_ckpt.completed.retention import select_subsumed
 from spark_ckpt.errors import StorageError
-from spark_ckpt.storage import CreateOutcome, S3Storage, Whose, create_and_find, s3_client
+from spark_ckpt.storage import CreateOutcome, S3Storage, Whose, create_and_find, holding, s3_client
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from spark_ckpt.storage.s3_config import s3_file_system
 from tests.completed.records import add
@@ -211,7 +211,7 @@ def test_a_server_that_holds_back_the_second_of_two_creates_is_not_refused(
     storage: S3Storage, server: FaultyS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that locks an object from the first byte of a request to its last."""
-    monkeypatch.setattr(s3_client, "_HOLD_SECONDS", 0.0)
+    monkeypatch.setattr(holding, "_HOLD_SECONDS", 0.0)
     assert [claim(storage) for _ in range(3)] == [1, 2, 3]
 
 

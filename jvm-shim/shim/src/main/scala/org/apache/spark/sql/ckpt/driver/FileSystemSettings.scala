@@ -10,6 +10,8 @@ private[ckpt] object FileSystemSettings {
   private val S3A = "s3a"
   private val S3AClass = "org.apache.hadoop.fs.s3a.S3AFileSystem"
   private val OtherSchemesOfS3 = Set("s3", "s3n")
+  private val Azure = "azure"
+  private val SchemesOfAzure = Set("abfs", "abfss")
 
   def of(location: String, conf: => Configuration): Map[String, String] = {
     val scheme = location.takeWhile(_ != ':')
@@ -17,7 +19,10 @@ private[ckpt] object FileSystemSettings {
       Map.empty
     } else {
       val all = conf
-      val schemes = if (isServedByS3A(scheme, all)) Set(scheme, S3A) else Set(scheme)
+      val schemes =
+        if (isServedByS3A(scheme, all)) Set(scheme, S3A)
+        else if (SchemesOfAzure(scheme)) Set(Azure)
+        else Set(scheme)
       all.asScala
         .map(entry => entry.getKey -> entry.getValue)
         .filter { case (key, _) => key == "fs.defaultFS" || schemes.exists(each => key.startsWith(s"fs.$each.")) }

@@ -35,6 +35,13 @@ class FileSystemSettingsSuite extends AnyFunSuite {
     assert(of("gs://logs/query", "fs.gs.impl" -> s3a) == Map("fs.gs.impl" -> s3a))
   }
 
+  test("locations on Azure get the settings of ABFS, whose names begin otherwise") {
+    val key = "fs.azure.account.key.logs.dfs.core.windows.net" -> "key"
+    Seq("abfs", "abfss").foreach { scheme =>
+      assert(of(s"$scheme://c@logs.dfs.core.windows.net/query", key, s"fs.$scheme.impl" -> "x") == Map(key))
+    }
+  }
+
   test("a local location asks for no settings") {
     Seq("file:/tmp/query", "/tmp/query").foreach { location =>
       assert(FileSystemSettings.of(location, fail("the settings were made")) == Map.empty)
