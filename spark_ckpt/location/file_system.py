@@ -15,13 +15,18 @@ from spark_ckpt.location.errors import FileSystemPackageError, HadoopNotFoundErr
 from spark_ckpt.metadata.literal_urls import file_system_of_url
 from spark_ckpt.redaction import remember_url
 from spark_ckpt.storage import Storage, resolve, storage_on
-from spark_ckpt.storage.resolve import S3fsNotFoundError
+from spark_ckpt.storage.azure_config import AZURE_SCHEMES
+from spark_ckpt.storage.gcs_config import GCS_SCHEME
+from spark_ckpt.storage.resolve import AdlfsNotFoundError, GcsfsNotFoundError, S3fsNotFoundError
 from spark_ckpt.storage.s3_config import S3_PROTOCOLS, client_config
 
 _HADOOP_PROTOCOLS = ("hdfs", "viewfs")
+_OWN_CLIENTS = (*S3_PROTOCOLS, GCS_SCHEME, *AZURE_SCHEMES)
+"""Schemes of object stores, whose clients `resolve` sets up."""
+
 _PACKAGES = {
-    **dict.fromkeys(("abfs", "abfss", "az", "wasb", "wasbs"), "adlfs"),
-    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
+    **dict.fromkeys(("az", "wasb", "wasbs"), "adlfs"),
+    "gcs": "gcsfs",
     "oci": "ocifs",
     "oss": "ossfs",
 }
@@ -62,27 +67,28 @@ def file_system_of(url: str) -> tuple[fsspec.AbstractFileSystem, str]:
 def storage_at(directory: str) -> Storage:
     """The storage in a directory, which need not exist.
 
-    On S3 it has its own client, which tries each request once, as in the coordinator: the tries of `FsspecStorage`
-    times those of s3fs would take five minutes without an answer.
+    On an object store it has its own client, which tries each request once, as in the coordinator: the tries of
+    `FsspecStorage` times those of s3fs would take five minutes without an answer.
 
     Args:
         directory: a path or URL.
 
     Raises:
-        S3fsNotFoundError, HadoopNotFoundError, StorageError: as in `file_system_of`.
+        ClientNotFoundError, HadoopNotFoundError, StorageError: as in `resolve` and `file_system_of`.
     """
     storage, _ = open_directory(directory)
     return storage
 
 
 def open_directory(directory: str) -> tuple[Storage, tuple[fsspec.AbstractFileSystem, str] | None]:
-    """The storage of `storage_at`, and the result of `file_system_of` if both share a client. None on S3.
+    """The storage of `storage_at`, and the result of `file_system_of` if both share a client. None on an
+    object store.
 
     Raises:
-        S3fsNotFoundError, HadoopNotFoundError, StorageError: as in `file_system_of`.
+        ClientNotFoundError, HadoopNotFoundError, StorageError: as in `resolve` and `file_system_of`.
     """
     protocol, _ = fsspec.core.split_protocol(directory)
-    if protocol in S3_PROTOCOLS:
+    if protocol in _OWN_CLIENTS:
         with reading(directory):
             return resolve(directory), None
     file_system, path = file_system_of(directory)
@@ -118,6 +124,10 @@ def reading(path: str) -> Iterator[None]:
 
 
 def _refuse_without_package(path: str, protocol: str | None) -> None:
+    if protocol == GCS_SCHEME:
+        raise GcsfsNotFoundError(path) from None
+    if protocol in AZURE_SCHEMES:
+        raise AdlfsNotFoundError(path) from None
     if protocol in _PACKAGES:
         raise FileSystemPackageError(path, protocol, _PACKAGES[protocol]) from None
 

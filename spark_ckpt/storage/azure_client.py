@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 REQUEST_SECONDS = 30.0
 """Timeout of a request in seconds, including the transfer of its body."""
 
-CLIENT = {"retry_total": 0, "connection_timeout": 5, "read_timeout": 10}
+CLIENT: dict[str, Any] = {"retry_total": 0, "connection_timeout": 5, "read_timeout": 10}
 """Settings of a client; timeouts in seconds. The SDK would send a request up to four times, and adlfs has no option for
 that."""
 
@@ -67,7 +67,7 @@ class OneTryAzureFileSystem(adlfs.AzureBlobFileSystem):  # type: ignore[misc]
             raise FileNotFoundError(path) from e
         except HttpResponseError as e:
             # Other conflicts do not say that the blob exists: the container is being deleted, or has a lease.
-            if is_create and e.status_code in (409, 412) and e.error_code in _EXISTS:
+            if is_create and e.status_code in (409, 412) and getattr(e, "error_code", None) in _EXISTS:
                 raise FileExistsError(path) from e
             raise
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,9 @@ _AUTH = "fs.gs.auth.type"
 _KEY_FILE = "fs.gs.auth.service.account.json.keyfile"
 _TOKENS = {"UNAUTHENTICATED": "anon", "COMPUTE_ENGINE": "cloud", "APPLICATION_DEFAULT": "google_default"}
 _OTHER_AUTHS = ("SERVICE_ACCOUNT_JSON_KEYFILE", "USER_CREDENTIALS", "ACCESS_TOKEN_PROVIDER")
+_EMULATOR = "STORAGE_EMULATOR_HOST"
+"""Environment variable with the address of an emulator (gcsfs)."""
+
 _DEFAULT_TOKEN = "google_default"
 
 
@@ -43,7 +47,7 @@ def gcs_options(settings: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         SettingError: the kind of credentials is unknown, or lacks the file with the key.
     """
-    options: dict[str, Any] = {"token": _DEFAULT_TOKEN}
+    options: dict[str, Any] = {"token": "anon" if os.environ.get(_EMULATOR) else _DEFAULT_TOKEN}
     key_file = settings.get(_KEY_FILE) or None
     kind = settings.get(_AUTH, "").strip().upper()
     if kind in _TOKENS:

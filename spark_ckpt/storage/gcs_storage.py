@@ -56,5 +56,5 @@ class GcsStorage(FsspecStorage):
 
 def _status(error: BaseException) -> int | None:
     """HTTP status in an error of gcsfs (`gcsfs.retry.HttpError`)."""
-    code = getattr(error, "code", None)
-    return int(code) if str(code).isdecimal() else None
+    code = str(getattr(error, "code", ""))
+    return int(code) if code.isdecimal() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Create: TypeAlias = Callable[[bytes], Awaitable[object]]
 """Creates one object exclusively, with a content that `sent_once` sends."""
@@ -68,8 +68,8 @@ async def overlapping(create: Create, around: bytes, within: bytes) -> tuple[Exc
     return await first, await second
 
 
-async def _within(event: asyncio.Event, request: asyncio.Future[Exception | None], seconds: float) -> None:
+async def _within(event: asyncio.Event, request: asyncio.Future[Any], seconds: float) -> None:
     """Waits for an event, the end of a request, or a time."""
-    waiting = asyncio.ensure_future(event.wait())
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(event.wait())
     await asyncio.wait([waiting, request], timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()

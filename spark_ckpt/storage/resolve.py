@@ -32,11 +32,7 @@ _S3_SCHEMES = ("s3a", "s3", "s3n")
 
 
 class ClientNotFoundError(SparkCkptError, ImportError):
-    """A location is on an object store whose client is not installed in this Python environment.
-
-    Attributes:
-        location: the location.
-    """
+    """A location is on an object store whose client is not installed in this Python environment."""
 
     store, package, extra = "", "", ""
 
@@ -45,7 +41,6 @@ class ClientNotFoundError(SparkCkptError, ImportError):
             f"{location} is on {self.store}, but {self.package} is not installed for {sys.executable}: "
             f"{sys.executable} -m pip install 'spark-ckpt[{self.extra}]'"
         )
-        self.location = location
 
 
 class S3fsNotFoundError(ClientNotFoundError):

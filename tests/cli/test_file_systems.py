@@ -248,7 +248,7 @@ def test_s3_without_s3fs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("place", "package"),
-    [("abfss://c@account.dfs.core.windows.net/q", "adlfs"), ("az://c/q", "adlfs"), ("gs://b/q", "gcsfs")],
+    [("az://c/q", "adlfs"), ("gcs://b/q", "gcsfs")],
 )
 def test_a_scheme_whose_package_is_not_installed(place: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
@@ -257,6 +257,26 @@ def test_a_scheme_whose_package_is_not_installed(place: str, package: str, monke
         assert (failed.status, failed.error["error"]) == (1, "FileSystemPackageError")
         assert failed.error["package"] == package
         assert f"{sys.executable} -m pip install {package}" in failed.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("place", "package", "error", "extra"),
+    [
+        ("abfss://c@account.dfs.core.windows.net/q", "adlfs", "AdlfsNotFoundError", "azure"),
+        ("gs://b/q", "gcsfs", "GcsfsNotFoundError", "gcs"),
+    ],
+)
+def test_an_object_store_without_its_client(
+    place: str, package: str, error: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    for scheme, client in (("gs", "gcs_client"), ("abfss", "azure_client")):
+        monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, scheme, raising=False)
+        monkeypatch.delitem(sys.modules, f"spark_ckpt.storage.{client}", raising=False)
+    for command in COMMANDS:
+        failed = run(*fill(command, place), "--json")
+        assert (failed.status, failed.error["error"]) == (1, error)
+        assert f"{sys.executable} -m pip install 'spark-ckpt[{extra}]'" in failed.error["message"]
 
 
 # ---- HDFS ------------------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ from spark_ckpt.state.errors import (
 )
 from spark_ckpt.state_writing.targets import TargetKind
 from spark_ckpt.storage.errors import PathEscapeError
-from spark_ckpt.storage.resolve import S3fsNotFoundError
+from spark_ckpt.storage.resolve import AdlfsNotFoundError, GcsfsNotFoundError, S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
 from tests.cli.states import state_location
 from tests.flink.streams.corpus import backend, flink_job, job, lay_out, with_unknown_class, with_unknown_end
@@ -267,6 +267,8 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     errors.StorageError("/x", "read", OSError("reason")),
     errors.StateFileNotFoundError("/x"),
     S3fsNotFoundError("s3://b"),
+    GcsfsNotFoundError("gs://b"),
+    AdlfsNotFoundError("abfs://c@a"),
     location_errors.HadoopNotFoundError("hdfs://b", "reason"),
     location_errors.FileSystemPackageError("abfss://b", "abfss", "adlfs"),
     DamagedRecordError("/x", "reason"),

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from spark_ckpt.errors import SettingError
+from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.storage import Storage, resolve
 from spark_ckpt.storage.azure_config import azure_options
 from tests.storage.contract import StorageContract
+from tests.support.cli import run
 from tests.support.clocks import NoClock
-from tests.support.object_stores import ObjectStore
+from tests.support.object_stores import ACCOUNT, ACCOUNT_KEY, ObjectStore
 
 HOST = "logs.dfs.core.windows.net"
 BLOBS = {"account_name": "logs", "account_host": "logs.blob.core.windows.net", "anon": False}
@@ -92,3 +94,11 @@ def test_a_client_without_a_tenant() -> None:
     settings = {"fs.azure.account.oauth2.client.id": "c", "fs.azure.account.oauth2.client.secret": "s"}
     with pytest.raises(SettingError, match="names no tenant"):
         azure_options(HOST, settings)
+
+
+def test_commands_find_an_account_in_the_environment(azure: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    endpoint = f"BlobEndpoint=http://{azure.address}/{ACCOUNT}"
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", f"{endpoint};AccountName={ACCOUNT};AccountKey={ACCOUNT_KEY}")
+    storage_at(f"{azure.url}/location").write_atomic("d/a", b"x")
+    assert resolve(f"{azure.url}/location", azure.settings).read("d/a") == b"x"
+    assert run("doctor", f"{azure.url}/location", "--json").status != 0

@@ -8,9 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from spark_ckpt.errors import SettingError
+from spark_ckpt.location.file_system import storage_at
 from spark_ckpt.storage import Storage, Whose, create_and_find, resolve
 from spark_ckpt.storage.gcs_config import gcs_options
 from tests.storage.contract import StorageContract
+from tests.support.cli import run
 from tests.support.object_stores import ObjectStore
 
 
@@ -68,3 +70,10 @@ def test_settings_of_the_connectors(settings: dict[str, str], options: dict[str,
 def test_credentials_that_cannot_be(kind: str) -> None:
     with pytest.raises(SettingError, match=r"fs\.gs\.auth\.type"):
         gcs_options({"fs.gs.auth.type": kind})
+
+
+def test_commands_find_an_emulator_in_the_environment(gcs: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{gcs.address}")
+    storage_at(f"{gcs.url}/location").write_atomic("d/a", b"x")
+    assert resolve(f"{gcs.url}/location", gcs.settings).read("d/a") == b"x"
+    assert run("doctor", f"{gcs.url}/location", "--json").status != 0

@@ -120,6 +120,7 @@ def azure(azure_server: str) -> ObjectStore:
         "fs.azure.abfs.endpoint": azure_server,
         "fs.azure.always.use.https": "false",
         "fs.azure.account.hns.enabled": "false",
+        "fs.azure.networking.library": "JDK_HTTP_URL_CONNECTION",  # the other one needs https
     }
     return ObjectStore(azure_server, f"abfs://{container}@{host}", settings)
 
@@ -133,7 +134,7 @@ def _served(command: Sequence[str], url: str, folder: Path) -> Iterator[None]:
         assert process.poll() is None, (folder / "server.log").read_text(errors="replace")
         yield
     finally:
-        process.terminate()
+        process.kill()  # Azurite would wait for all connections to end
         process.wait()
 
 

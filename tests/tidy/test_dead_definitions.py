@@ -15,7 +15,12 @@ SUFFIXES = (".py", ".scala", ".java", ".md", ".toml", ".xml", ".yml")
 FOLDERS = ("spark_ckpt", "tests", "benchmarks", "docs", "conf", "jvm-shim")
 OTHERS = ("README.md", "CONTRIBUTING.md", "Makefile", "mkdocs.yml", "pyproject.toml")
 
-CALLED_BY_OTHERS = frozenset({("spark_ckpt/storage/s3_client.py", "OneTryS3FileSystem.get_s3")})
+CALLED_BY_OTHERS = frozenset(
+    {
+        ("spark_ckpt/storage/azure_client.py", "OneTryAzureFileSystem.do_connect"),
+        ("spark_ckpt/storage/s3_client.py", "OneTryS3FileSystem.get_s3"),
+    }
+)
 """Methods that override one of another library, which calls them."""
 
 EARLIER_NAMES = frozenset({"spark_ckpt.metadata.streams.serializers", "spark_ckpt.state.flink"})
