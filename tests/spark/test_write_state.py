@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle, TimerValues
@@ -21,6 +22,7 @@ from spark_ckpt.operations.errors import TargetNotEmptyError
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.storage import LocalStorage
 from tests.support.changed_query import ALL, SCHEMA, START, ChangedQuery, rows
+from tests.support.kills import KilledError
 from tests.support.spark_version import needs_rows
 
 pytestmark = pytest.mark.usefixtures("ours_only")
@@ -103,6 +105,7 @@ def begun(changed: ChangedQuery) -> Begun:
 
 
 @pytest.mark.core
+@pytest.mark.usefixtures("checkpoint_format")
 def test_an_aggregation_takes_the_buffers_of_the_same_one_over_history(begun: Begun) -> None:
     def totals(orders: DataFrame) -> DataFrame:
         return orders.groupBy("k", "j").agg(
@@ -181,6 +184,7 @@ def test_another_aggregation_is_refused(begun: Begun) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.usefixtures("checkpoint_format")
 def test_keys_of_a_deduplication(begun: Begun) -> None:
     frame = begun.stream().dropDuplicates(["id"])
     begun.write(frame, begun.history.select("id").distinct(), "append")
@@ -279,6 +283,40 @@ def test_state_of_groups(begun: Begun) -> None:
     counted = begun.history.groupBy("k").agg(sf.count("*").alias("n")).select("k", sf.struct("n").alias("groupState"))
     begun.write(query(begun.stream()), counted)
     begun.check(query)
+
+
+# ---- interruption ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "refusal"),
+    [
+        ("add_offsets", "STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY|an import into this location was interrupted"),
+        ("add_commit", "an import into this location was interrupted"),
+    ],
+)
+def test_no_query_starts_from_state_that_is_not_whole(
+    begun: Begun, monkeypatch: pytest.MonkeyPatch, step: str, refusal: str
+) -> None:
+    """As after a kill: a start fails, even of a first batch, until the state is written again."""
+    frame = begun.stream().dropDuplicates(["id"])
+    ids = begun.history.select("id").distinct()
+
+    def killed(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"spark_ckpt.spark_files.logs.SparkLog.{step}", killed)
+        patch.setattr("spark_ckpt.bootstrap.new_location._clear", lambda storage: None)
+        with pytest.raises(KilledError):
+            write_state(frame, begun.location, ids)
+    with pytest.raises(StreamingQueryException, match=refusal):
+        begun.changed.run(frame, "append")
+    assert not list((Path(begun.location) / "commits").glob("[0-9]*"))
+    begun.write(frame, ids, "append")
+    out = begun.changed.run(frame, "append")
+    seen = {row["id"] for file in range(HISTORY) for row in rows(file)}
+    assert {row[5] for row in out} == {row["id"] for file in (3, 4) for row in rows(file)} - seen
 
 
 # ---- refusals --------------------------------------------------------------------------------------------------------
