@@ -23,6 +23,7 @@ from spark_ckpt.cli.commands.import_flink import import_flink_state
 from spark_ckpt.cli.commands.inspect import inspect_checkpoint
 from spark_ckpt.cli.commands.list import list_checkpoints
 from spark_ckpt.cli.commands.offsets import show_or_move_offsets
+from spark_ckpt.cli.commands.probe import probe_storage
 from spark_ckpt.cli.commands.read import read_rows
 from spark_ckpt.cli.commands.relocate import relocate_checkpoint
 from spark_ckpt.cli.commands.rescale import rescale_query
@@ -125,6 +126,7 @@ main.add_command(import_query)
 main.add_command(import_flink_state)
 main.add_command(inspect_checkpoint)
 main.add_command(list_checkpoints)
+main.add_command(probe_storage)
 main.add_command(read_rows)
 main.add_command(show_history)
 main.add_command(show_or_move_offsets)

@@ -40,6 +40,7 @@ RESULTS = (
     "edit",
     "erase",
     "absence",
+    "probe",
     "import",
     "import_undo",
     "import_flink",

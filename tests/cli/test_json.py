@@ -47,6 +47,7 @@ from spark_ckpt.cli.commands.import_ import ImportResult, UndoResult
 from spark_ckpt.cli.commands.import_flink import FlinkImportResult
 from spark_ckpt.cli.commands.list import CheckpointList
 from spark_ckpt.cli.commands.offsets import MovedOffsetsResult, OffsetsResult
+from spark_ckpt.cli.commands.probe import ProbeResult
 from spark_ckpt.cli.commands.rescale import RescaleResult
 from spark_ckpt.cli.commands.restore import RestoreResult
 from spark_ckpt.cli.commands.rollback import RollbackResult
@@ -116,6 +117,7 @@ from spark_ckpt.operations.doctor import Finding, Report, Status
 from spark_ckpt.operations.errors import CollectionRefusedError, RescaleRefusedError
 from spark_ckpt.operations.gc import Collection, EarlierState
 from spark_ckpt.operations.offsets import MovedOffsets, MovedSource
+from spark_ckpt.operations.probe import Probe
 from spark_ckpt.operations.rescale import RescaledStore, Rescaling
 from spark_ckpt.operations.verify import Verification
 from spark_ckpt.recovery.damage import Damage
@@ -444,6 +446,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "edit": [EditResult(edited), EditResult(replace(edited, checkpoint_id=None))],
         "erase": [EraseResult(erased), EraseResult(replace(erased, checkpoint_id=None, batch_id=None))],
         "absence": [AbsenceResult(absence)],
+        "probe": [ProbeResult(Probe("/x", 16, 50, 49, 1, 0, 2, 3, 1, 1.5, 20.0))],
         "import": [ImportResult(imported), ImportResult(planned)],
         "import_undo": [UndoResult(Undo("/x", False, "HDFS", 3, True, 5))],
         "import_flink": [FlinkImportResult(of_flink), FlinkImportResult(dry_flink)],
