@@ -18,7 +18,7 @@ from spark_ckpt.config import PREFIX, PROVIDER_CLASS, PROVIDER_KEY
 from spark_ckpt.driver_jvm.files import storage_of
 from spark_ckpt.driver_jvm.objects import query_plans
 from spark_ckpt.evolution.planned_query import PlannedQuery
-from spark_ckpt.evolution.planning import plan_query
+from spark_ckpt.evolution.planning import plan_query, require_classic
 from spark_ckpt.operations.offset_rules import why_not
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.entries import SHUFFLE_PARTITIONS, OffsetEntry
@@ -85,6 +85,7 @@ def write_state(
     """
     frame: Any = query if hasattr(query, "sparkSession") else query._df
     spark, path, clock = frame.sparkSession, os.fspath(location), clock or SystemClock()
+    require_classic(spark)
     entry = _entry(spark, watermark_ms, clock)
     planned = plan_query(query, output_mode, entry["conf"])
     offsets, problems = _offsets(planned, entry, sources or {})

@@ -40,8 +40,7 @@ def plan_query(
     """
     frame, mode = _frame_of(query, output_mode)
     spark: Any = frame.sparkSession
-    if not hasattr(spark, "_jsparkSession"):
-        raise QueryPlanError("it belongs to a session of Spark Connect; use a classic session")
+    require_classic(spark)
     if not frame.isStreaming:
         raise QueryPlanError("it is no streaming query")
     if mode not in MODES:
@@ -58,6 +57,16 @@ def plan_query(
             for name, described in log.metadata_until(operator.operator_id, 0).items():
                 files[name] = described.moved_to(SCRATCH).encode()
         return PlannedQuery(meaning, tuple(planned_schemas(storage, meaning, settings)), files, str(spark.version))
+
+
+def require_classic(spark: object) -> None:
+    """Checks that a session has a JVM of its own.
+
+    Raises:
+        QueryPlanError: it is one of Spark Connect.
+    """
+    if not hasattr(spark, "_jsparkSession"):
+        raise QueryPlanError("it belongs to a session of Spark Connect; use a classic session")
 
 
 def _accepted(name: str, data: bytes) -> bytes:
