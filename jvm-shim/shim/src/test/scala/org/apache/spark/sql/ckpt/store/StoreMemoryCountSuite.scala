@@ -67,6 +67,7 @@ class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfte
     withState { h =>
       commitHalf(h)
       val counted = h.provider.subtask.memoryBytes
+      awaitQuietHeap() // what the tasks of the batch have left would count as part of it
       val full = liveHeap()
       h.notify(Notification.Aborted, 3)
       assertCounted(counted - h.provider.subtask.memoryBytes, full - liveHeap(), "an aborted batch")
