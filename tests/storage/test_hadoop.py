@@ -28,6 +28,12 @@ from tests.support.zookeeper import ZooKeeperServer
 LOCATION = "hdfs://namenode:8020/q"
 
 
+@pytest.fixture(autouse=True)
+def no_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the clients of object stores, a driver reaches them through Hadoop."""
+    monkeypatch.setattr("spark_ckpt.storage.resolve._on_other_store", lambda *_: None)
+
+
 class TestHadoopStorage(StorageContract):
     @pytest.fixture
     def storages(self) -> Callable[[str], Storage]:
