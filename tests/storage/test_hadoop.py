@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import uuid
 from collections import Counter
@@ -31,7 +32,7 @@ LOCATION = "hdfs://namenode:8020/q"
 @pytest.fixture(autouse=True)
 def no_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the clients of object stores, a driver reaches them through Hadoop."""
-    monkeypatch.setattr("spark_ckpt.storage.resolve._on_other_store", lambda *_: None)
+    monkeypatch.setattr(sys.modules["spark_ckpt.storage.resolve"], "_on_other_store", lambda *_: None)
 
 
 class TestHadoopStorage(StorageContract):
