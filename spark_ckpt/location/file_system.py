@@ -21,8 +21,12 @@ from spark_ckpt.storage.resolve import AdlfsNotFoundError, GcsfsNotFoundError, S
 from spark_ckpt.storage.s3_config import S3_PROTOCOLS, client_config
 
 _HADOOP_PROTOCOLS = ("hdfs", "viewfs")
-_OWN_CLIENTS = (*S3_PROTOCOLS, GCS_SCHEME, *AZURE_SCHEMES)
-"""Schemes of object stores, whose clients `resolve` sets up."""
+_NO_CLIENT = {
+    **dict.fromkeys(S3_PROTOCOLS, S3fsNotFoundError),
+    GCS_SCHEME: GcsfsNotFoundError,
+    **dict.fromkeys(AZURE_SCHEMES, AdlfsNotFoundError),
+}
+"""Error without a client by scheme of the object stores whose clients `resolve` sets up."""
 
 _PACKAGES = {
     **dict.fromkeys(("az", "wasb", "wasbs"), "adlfs"),
@@ -39,7 +43,7 @@ def file_system_of(url: str) -> tuple[fsspec.AbstractFileSystem, str]:
     s3fs tries each request to S3 5 times: without an answer a request takes a minute.
 
     Raises:
-        S3fsNotFoundError: the location is on S3, and s3fs is not installed.
+        ClientNotFoundError: the location is on an object store whose client is not installed.
         HadoopNotFoundError: the location is on HDFS, and no working Hadoop client was found.
         FileSystemPackageError: the scheme needs a package that is not installed.
         StorageError: fsspec does not support the URL.
@@ -51,8 +55,6 @@ def file_system_of(url: str) -> tuple[fsspec.AbstractFileSystem, str]:
         try:
             file_system, path = file_system_of_url(url, **(_s3_options() if is_on_s3 else {}))
         except ImportError:
-            if is_on_s3:
-                raise S3fsNotFoundError(url) from None
             _refuse_without_package(url, protocol)
             raise
         except (OSError, ValueError) as e:
@@ -88,7 +90,7 @@ def open_directory(directory: str) -> tuple[Storage, tuple[fsspec.AbstractFileSy
         ClientNotFoundError, HadoopNotFoundError, StorageError: as in `resolve` and `file_system_of`.
     """
     protocol, _ = fsspec.core.split_protocol(directory)
-    if protocol in _OWN_CLIENTS:
+    if protocol in _NO_CLIENT:
         with reading(directory):
             return resolve(directory), None
     file_system, path = file_system_of(directory)
@@ -124,10 +126,8 @@ def reading(path: str) -> Iterator[None]:
 
 
 def _refuse_without_package(path: str, protocol: str | None) -> None:
-    if protocol == GCS_SCHEME:
-        raise GcsfsNotFoundError(path) from None
-    if protocol in AZURE_SCHEMES:
-        raise AdlfsNotFoundError(path) from None
+    if protocol in _NO_CLIENT:
+        raise _NO_CLIENT[protocol](path) from None
     if protocol in _PACKAGES:
         raise FileSystemPackageError(path, protocol, _PACKAGES[protocol]) from None
 

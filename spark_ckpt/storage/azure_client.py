@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
-from collections.abc import Awaitable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 import adlfs
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
@@ -15,9 +13,8 @@ from azure.storage.blob import BlobBlock
 from azure.storage.blob.aio import BlobServiceClient
 from fsspec.asyn import sync, sync_wrapper
 
-from spark_ckpt.storage.holding import HOLD, overlapping, sent_once
-
-_T = TypeVar("_T")
+from spark_ckpt.storage.holding import HOLD, sent_once
+from spark_ckpt.storage.one_try import answered, delete_each
 
 REQUEST_SECONDS = 30.0
 """Timeout of a request in seconds, including the transfer of its body."""
@@ -27,7 +24,6 @@ CLIENT: dict[str, Any] = {"retry_total": 0, "connection_timeout": 5, "read_timeo
 that."""
 
 _EXISTS = ("BlobAlreadyExists", "ConditionNotMet")
-_DELETIONS_AT_ONCE = 32
 _BLOCK_BYTES = 8 << 20
 
 
@@ -60,9 +56,9 @@ class OneTryAzureFileSystem(adlfs.AzureBlobFileSystem):  # type: ignore[misc]
         is_create = mode == "create"
         try:
             if HOLD.get() is None:
-                await self._answer(self._blob(path).upload_blob(bytes(value), overwrite=not is_create))
+                await answered(self._blob(path).upload_blob(bytes(value), overwrite=not is_create), REQUEST_SECONDS)
             else:
-                await self._answer(self._create_held(path, bytes(value)))
+                await answered(self._create_held(path, bytes(value)), REQUEST_SECONDS)
         except ResourceNotFoundError as e:
             raise FileNotFoundError(path) from e
         except HttpResponseError as e:
@@ -94,12 +90,14 @@ class OneTryAzureFileSystem(adlfs.AzureBlobFileSystem):  # type: ignore[misc]
 
     async def _stage(self, path: str, block_id: str, data: bytes) -> None:
         try:
-            await self._answer(self._blob(path).stage_block(block_id, data))
+            await answered(self._blob(path).stage_block(block_id, data), REQUEST_SECONDS)
         except ResourceNotFoundError as e:
             raise FileNotFoundError(path) from e
 
     async def _commit(self, path: str, block_ids: Sequence[str]) -> None:
-        await self._answer(self._blob(path).commit_block_list([BlobBlock(block_id=each) for each in block_ids]))
+        await answered(
+            self._blob(path).commit_block_list([BlobBlock(block_id=each) for each in block_ids]), REQUEST_SECONDS
+        )
 
     def delete_objects(self, paths: Sequence[str]) -> None:
         """Deletes blobs, several at once; missing blobs are ignored.
@@ -107,38 +105,14 @@ class OneTryAzureFileSystem(adlfs.AzureBlobFileSystem):  # type: ignore[misc]
         Raises:
             OSError, HttpResponseError: a blob could not be deleted. All others were attempted.
         """
-        sync(self.loop, self._delete_objects, paths)
+        sync(self.loop, delete_each, paths, self._delete, ResourceNotFoundError)
 
-    async def _delete_objects(self, paths: Sequence[str]) -> None:
-        limit = asyncio.Semaphore(_DELETIONS_AT_ONCE)
-
-        async def delete(path: str) -> None:
-            async with limit:
-                try:
-                    await self._answer(self._blob(path).delete_blob())
-                except ResourceNotFoundError:
-                    return
-
-        for error in await asyncio.gather(*map(delete, paths), return_exceptions=True):
-            if error is not None:
-                raise error
-
-    def overlapping_creates(self, path: str, around: bytes, within: bytes) -> tuple[Exception | None, Exception | None]:
-        """Creates a blob exclusively by two requests, of which one begins before the other and ends after it; see
-        `overlapping`."""
-        create = partial(self._pipe_file, path, mode="create")
-        errors: tuple[Exception | None, Exception | None] = sync(self.loop, overlapping, create, around, within)
-        return errors
+    async def _delete(self, path: str) -> None:
+        await answered(self._blob(path).delete_blob(), REQUEST_SECONDS)
 
     def _blob(self, path: str) -> Any:  # noqa: ANN401  (azure.storage has no types for adlfs)
         container, name, _version = self.split_path(path)
         return self.service_client.get_blob_client(container, name)
-
-    async def _answer(self, request: Awaitable[_T]) -> _T:
-        try:
-            return await asyncio.wait_for(request, REQUEST_SECONDS)
-        except asyncio.TimeoutError as e:
-            raise ConnectionError(f"no answer in {REQUEST_SECONDS:g} s") from e
 
 
 def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:

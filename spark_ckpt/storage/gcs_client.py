@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
 from fsspec.asyn import sync
 from gcsfs import core
 
-from spark_ckpt.storage.holding import HOLD, overlapping, sent_once
+from spark_ckpt.storage.holding import HOLD, sent_once
+from spark_ckpt.storage.one_try import answered, delete_each
 
 REQUEST_SECONDS = 30.0
 """Timeout of a request in seconds, including the transfer of its body."""
-
-_DELETIONS_AT_ONCE = 32
 
 _once = core.GCSFileSystem._request.__wrapped__  # the decorated method sends a request up to six times
 
@@ -48,53 +45,17 @@ class OneTryGcsFileSystem(core.GCSFileSystem):  # type: ignore[misc]
             **condition,
         )
 
-    def pipe_chunks(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Writes an object from chunks, which is published when all are sent."""
-        file = self.open(path, "wb", autocommit=False)
-        try:
-            with file:
-                file.writelines(chunks)
-        except BaseException:
-            file.discard()
-            raise
-        file.commit()
-
     def delete_objects(self, paths: Sequence[str]) -> None:
         """Deletes objects, several at once; missing objects are ignored.
 
         Raises:
             OSError: an object could not be deleted. All others were attempted.
         """
-        sync(self.loop, self._delete_objects, paths)
-
-    async def _delete_objects(self, paths: Sequence[str]) -> None:
-        limit = asyncio.Semaphore(_DELETIONS_AT_ONCE)
-
-        async def delete(path: str) -> None:
-            async with limit:
-                try:
-                    await self._rm_file(path)
-                except FileNotFoundError:
-                    return
-
-        results = await asyncio.gather(*map(delete, paths), return_exceptions=True)
-        for error in results:
-            if error is not None:
-                raise error
-
-    def overlapping_creates(self, path: str, around: bytes, within: bytes) -> tuple[Exception | None, Exception | None]:
-        """Creates an object exclusively by two requests, of which one begins before the other and ends after it; see
-        `overlapping`."""
-        create = partial(self._pipe_file, path, mode="create")
-        errors: tuple[Exception | None, Exception | None] = sync(self.loop, overlapping, create, around, within)
-        return errors
+        sync(self.loop, delete_each, paths, self._rm_file, FileNotFoundError)
 
     async def _request(self, method: str, path: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         try:
-            return await asyncio.wait_for(_once(self, method, path, *args, **kwargs), REQUEST_SECONDS)
-        except asyncio.TimeoutError as e:
-            # Not a TimeoutError: fsspec would replace it with its own, which has no message.
-            raise ConnectionError(f"no answer in {REQUEST_SECONDS:g} s") from e
+            return await answered(_once(self, method, path, *args, **kwargs), REQUEST_SECONDS)
         except OSError as e:
             if type(e) is OSError and str(e).startswith("Forbidden"):  # gcsfs has no class for a 403
                 raise PermissionError(str(e)) from e

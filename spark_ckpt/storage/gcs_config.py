@@ -29,11 +29,16 @@ def gcs_file_system(settings: Mapping[str, str]) -> Any:  # noqa: ANN401
 
     Raises:
         ImportError: gcsfs is not installed.
-        SettingError: a setting has an invalid value.
+        SettingError: a setting has an invalid value, or there are no credentials.
     """
+    from google.auth.exceptions import GoogleAuthError
+
     from spark_ckpt.storage.gcs_client import OneTryGcsFileSystem
 
-    return SHARED_CLIENTS.get(OneTryGcsFileSystem, gcs_options(settings))
+    try:
+        return SHARED_CLIENTS.get(OneTryGcsFileSystem, gcs_options(settings))
+    except GoogleAuthError as e:
+        raise SettingError(_AUTH, f"this process finds no credentials: {e}") from e
 
 
 def gcs_options(settings: Mapping[str, str]) -> dict[str, Any]:

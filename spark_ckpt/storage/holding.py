@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeAlias
 
-Create: TypeAlias = Callable[[bytes], Awaitable[object]]
-"""Creates one object exclusively, with a content that `sent_once` sends."""
+from fsspec.asyn import sync
+
+_Create: TypeAlias = Callable[[bytes], Awaitable[object]]
 
 _BEGIN_SECONDS = 5.0
 """Time for a request to reach the store, all but its last byte."""
@@ -38,18 +40,29 @@ async def sent_once(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
 
-async def overlapping(create: Create, around: bytes, within: bytes) -> tuple[Exception | None, Exception | None]:
-    """Creates an object by two requests, of which one begins before the other and ends after it.
+def overlapping_creates(
+    file_system: Any,  # noqa: ANN401  (fsspec has no types)
+    path: str,
+    around: bytes,
+    within: bytes,
+) -> tuple[Exception | None, Exception | None]:
+    """Creates an object exclusively by two requests, of which one begins before the other and ends after it.
 
     Args:
-        create: creates it.
+        file_system: fsspec file system whose creates send their content by `sent_once`.
+        path: path of an object that does not exist.
         around: content of the first request, whose last byte is held back.
         within: content of the second request.
 
     Returns:
         Error of each request; None for one that succeeded.
     """
+    create = partial(file_system._pipe_file, path, mode="create")
+    errors: tuple[Exception | None, Exception | None] = sync(file_system.loop, _overlapping, create, around, within)
+    return errors
 
+
+async def _overlapping(create: _Create, around: bytes, within: bytes) -> tuple[Exception | None, Exception | None]:
     async def error_of(data: bytes, hold: Hold | None) -> Exception | None:
         HOLD.set(hold)
         try:

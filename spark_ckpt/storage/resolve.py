@@ -146,12 +146,13 @@ def _memory(location: str, rest: str) -> Storage:
 def _on_other_store(
     location: str, scheme: str, rest: str, settings: Mapping[str, str], hadoop: HadoopCalls | None
 ) -> Storage | None:
-    """Storage on Google Cloud Storage or Azure; None on other file systems, and if only the driver can reach it."""
+    """Storage on Google Cloud Storage or Azure; None on other file systems, and for the driver's, which may reach what
+    this process cannot."""
     try:
         if scheme == GCS_SCHEME:
             return _gcs(location, rest, settings)
         return _azure(location, scheme, rest, settings) if scheme in AZURE_SCHEMES else None
-    except ClientNotFoundError:
+    except (ClientNotFoundError, UnsupportedSchemeError):
         if hadoop is None:
             raise
         return None

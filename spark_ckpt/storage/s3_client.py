@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import s3fs
 from fsspec.asyn import sync
 
-from spark_ckpt.storage.holding import HOLD, overlapping, sent_once
+from spark_ckpt.storage.holding import HOLD, sent_once
+from spark_ckpt.storage.one_try import answered
 
 REQUEST_SECONDS = 30.0
 """Timeout of a request in seconds, including the transfer of its body: enough for 50 MB, the most that s3fs sends in
@@ -68,27 +67,8 @@ class OneTryS3FileSystem(s3fs.S3FileSystem):  # type: ignore[misc]
             others = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
             raise OSError(f"{first.get('Code')}: {first.get('Key')}{others}: {first.get('Message')}")
 
-    def overlapping_creates(self, path: str, around: bytes, within: bytes) -> tuple[Exception | None, Exception | None]:
-        """Creates an object exclusively by two requests, of which one begins before the other and ends after it.
-
-        Args:
-            path: path of an object that does not exist.
-            around: content of the first request, whose last byte is held back.
-            within: content of the second request.
-
-        Returns:
-            Error of each request; None for one that succeeded.
-        """
-        create = partial(self._pipe_file, path, mode="create")
-        errors: tuple[Exception | None, Exception | None] = sync(self.loop, overlapping, create, around, within)
-        return errors
-
     async def _call_s3(self, method: str, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        try:
-            return await asyncio.wait_for(super()._call_s3(method, *args, **kwargs), REQUEST_SECONDS)
-        except asyncio.TimeoutError as e:
-            # Not a TimeoutError: fsspec would replace it with its own, which has no message.
-            raise ConnectionError(f"no answer in {REQUEST_SECONDS:g} s") from e
+        return await answered(super()._call_s3(method, *args, **kwargs), REQUEST_SECONDS)
 
 
 async def _only_once(request: Any, **_: object) -> None:  # noqa: ANN401

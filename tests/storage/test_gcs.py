@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -77,3 +78,9 @@ def test_commands_find_an_emulator_in_the_environment(gcs: ObjectStore, monkeypa
     storage_at(f"{gcs.url}/location").write_atomic("d/a", b"x")
     assert resolve(f"{gcs.url}/location", gcs.settings).read("d/a") == b"x"
     assert run("doctor", f"{gcs.url}/location", "--json").status != 0
+
+
+def test_no_credentials_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "none.json"))
+    with pytest.raises(SettingError, match=r"fs\.gs\.auth\.type.*this process finds no credentials"):
+        resolve("gs://bucket/location")

@@ -216,7 +216,7 @@ def test_a_server_that_holds_back_the_second_of_two_creates_is_not_refused(
 
 
 def test_of_overlapping_creates_one_wins(storage: S3Storage) -> None:
-    errors = storage._fs.overlapping_creates(storage._path("d/a"), b"around" * 10, b"within" * 10)
+    errors = holding.overlapping_creates(storage._fs, storage._path("d/a"), b"around" * 10, b"within" * 10)
     assert [isinstance(error, FileExistsError) for error in errors].count(True) == 1
     winner = (b"around", b"within")[errors.index(None)]
     assert storage.read("d/a") == winner * 10
