@@ -6,6 +6,8 @@ caller needs to handle an error is available as attributes, not only in the text
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spark_ckpt.redaction import redacted
 
 
@@ -17,6 +19,24 @@ class SparkCkptError(Exception):
 
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, redacted(value) if isinstance(value, str) else value)
+
+
+class RefusedError(SparkCkptError):
+    """A request that is refused, with all reasons at once. Nothing was changed.
+
+    Attributes:
+        location: the checkpoint location.
+        problems: every reason, each with a way out.
+    """
+
+    refusal = "the request is refused"
+    """What cannot be done."""
+
+    def __init__(self, location: str, problems: Sequence[str]) -> None:
+        self.location = location
+        self.problems = tuple(dict.fromkeys(problems))
+        reasons = "".join(f"\n- {problem}" for problem in self.problems)
+        super().__init__(f"{location}: {self.refusal}:{reasons}")
 
 
 class FormatError(SparkCkptError, ValueError):

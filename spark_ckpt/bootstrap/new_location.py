@@ -8,17 +8,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from spark_ckpt.checkpoint.batch import SparkBatch, StoreState
+from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.layout import CKPT
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation
-from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.config import STORE, CheckpointConfig
 from spark_ckpt.errors import StorageError
 from spark_ckpt.evolution.planned_query import PlannedQuery
-from spark_ckpt.evolution.schemas import JOIN_FORMAT, StoreSchema
+from spark_ckpt.evolution.schemas import StoreSchema
 from spark_ckpt.format.key_groups import default_max_parallelism, factors
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.location.open_store import opened_store
@@ -26,7 +25,6 @@ from spark_ckpt.operations.errors import TargetNotEmptyError
 from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import QUERY, SparkLog, make_partitions
-from spark_ckpt.spark_files.operators import JOIN
 from spark_ckpt.storage import Storage, delete_tree
 
 OPERATION = "write-state"
@@ -154,7 +152,7 @@ def write_query(
             max_parallelism=query.max_parallelism,
             key_group_factors=query.key_group_factors,
             sources=tuple(query.offsets.offsets),
-            stores=tuple(_described(each, table[each.key], query.offsets) for each in planned.stores),
+            stores=tuple(each.state(table[each.key], query.offsets.conf) for each in planned.stores),
             meaning=planned.meaning.encode(),
         )
         now_ms = clock.now_ms()
@@ -169,9 +167,3 @@ def write_query(
 def _commit(batch: SparkBatch, offsets: OffsetEntry) -> CommitEntry:
     entry = CommitEntry(batch.checkpoint_format, {"nextBatchWatermarkMs": (offsets.metadata or {})["batchWatermarkMs"]})
     return entry.with_state_ids(state_ids(batch)) if batch.checkpoint_format > 1 else entry
-
-
-def _described(store: StoreSchema, chains: list[Chain], offsets: OffsetEntry) -> StoreState:
-    version = int(offsets.conf.get(JOIN_FORMAT, "2")) if store.name == JOIN else None
-    rows, ids = tuple(chain.rows for chain in chains), tuple(chain.state_id for chain in chains)
-    return StoreState(store.operator_id, store.store, store.name, version, rows, ids, SegmentTable.of(chains))

@@ -29,10 +29,10 @@ def problem_of(source: RowSource, target: Target) -> str | None:
         return None
     if source.isStreaming:
         return "the rows are those of a streaming query: give a batch DataFrame"
-    if target.kind is not TargetKind.AGGREGATE or (buffers := _buffers_of(source)) is None:
+    if target.kind is not TargetKind.AGGREGATE or (columns := _buffer_columns(source)) is None:
         return None
-    names, types = _names(buffers, _BUFFER), target.family.value.names
-    keys = _names(buffers, _KEY)
+    names, types = _names(columns, _BUFFER), target.family.value.names
+    keys = _names(columns, _KEY)
     if len(keys) == len(target.key.names) and unique_names(names) == types:
         return None
     return (
@@ -76,8 +76,14 @@ def _buffers_of(frame: Any) -> Any:  # noqa: ANN401  (Py4J has no types)
     return None if found is None else DataFrame(found, spark)
 
 
-def _names(buffers: Any, prefix: str) -> list[str]:  # noqa: ANN401
-    return [name.split(":", 2)[2] for name in buffers.columns if name.startswith(prefix)]
+def _buffer_columns(frame: Any) -> list[str] | None:  # noqa: ANN401
+    """Columns of `_buffers_of`."""
+    found = aggregate_buffers(frame.sparkSession).columns(frame._jdf)
+    return None if found is None else [str(name) for name in found]
+
+
+def _names(columns: Sequence[str], prefix: str) -> list[str]:
+    return [name.split(":", 2)[2] for name in columns if name.startswith(prefix)]
 
 
 def _structs(columns: Sequence[pa.ChunkedArray], names: Sequence[str], count: int) -> pa.StructArray:

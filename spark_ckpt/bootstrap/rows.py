@@ -8,13 +8,12 @@ import pyarrow as pa
 
 from spark_ckpt.edit.errors import EditRowError
 from spark_ckpt.edit.rows import fitted, one_chunk, structs_of
-from spark_ckpt.spark_files.schemas import FamilySchema
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.partition_hash import grouping_hashes
 from spark_ckpt.state.unsafe_row import struct_array
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
 from spark_ckpt.state_writing.family_rows import FamilyRows
-from spark_ckpt.state_writing.targets import Target, TargetKind
+from spark_ckpt.state_writing.targets import Target, TargetKind, rows_of_families
 
 BATCH_ROWS = 1 << 16
 """Rows that are encoded at a time."""
@@ -51,35 +50,32 @@ def _encoded(target: Target, table: pa.Table) -> Iterator[FamilyRows]:
     family = target.family
     grouping = structs_of(table, _KEY, target.key, is_key=True)
     hashes = grouping_hashes(target.key, encode_rows(target.key, grouping))
-
-    def rows(of: FamilySchema, keys: pa.StructArray, values: pa.StructArray) -> FamilyRows:
-        is_list = target.kind is TargetKind.LIST
-        return FamilyRows(of, encode_rows(of.key, keys), encode_rows(of.value, values), hashes, is_list)
-
+    part: pa.Array | None = None
+    values: pa.StructArray | None = None
     if target.kind.is_timers:
-        if _TIME not in table.column_names:
-            raise EditRowError(_TIME, None, "there is no such column")
-        times = fitted(one_chunk(table.column(_TIME)), family.key.types[1].arrow, _TIME)
-        if times.null_count:
-            raise EditRowError(_TIME, None, "a time is null")
-        yield rows(family, _pair(grouping, times, family.key), _nulls(family.value, len(table)))
-        for other in target.beside:
-            yield rows(other, _pair(times, grouping, other.key), _nulls(other.value, len(table)))
-        return
-    keys = grouping
-    if target.kind is TargetKind.MAP:
+        part = _times(table, family.key.types[1].arrow)
+    elif target.kind is TargetKind.MAP:
         kind = family.key.types[1]
         assert isinstance(kind, Struct)
-        keys = _pair(grouping, structs_of(table, _MAP_KEY, kind, is_key=True), family.key)
-    yield rows(family, keys, structs_of(table, _value_of(target), family.value, required=family.required))
+        part = structs_of(table, _MAP_KEY, kind, is_key=True)
+    if not target.kind.is_timers:
+        values = structs_of(table, _value_of(target), family.value, required=family.required)
+    for each, keys, row_values in rows_of_families(target, grouping, part, values):
+        is_list = target.kind is TargetKind.LIST
+        yield FamilyRows(each, encode_rows(each.key, keys), encode_rows(each.value, row_values), hashes, is_list)
+
+
+def _times(table: pa.Table, kind: pa.DataType) -> pa.Array:
+    if _TIME not in table.column_names:
+        raise EditRowError(_TIME, None, "there is no such column")
+    times = fitted(one_chunk(table.column(_TIME)), kind, _TIME)
+    if times.null_count:
+        raise EditRowError(_TIME, None, "a time is null")
+    return times
 
 
 def _value_of(target: Target) -> str:
     return _VALUES.get(target.kind, "value")
-
-
-def _pair(first: pa.Array, second: pa.Array, kind: Struct) -> pa.StructArray:
-    return struct_array([first, second], list(kind.arrow), len(first))
 
 
 def _nulls(kind: Struct, count: int) -> pa.StructArray:

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.errors import RefusedError, SparkCkptError
 
 
-class EvolutionRefusedError(SparkCkptError):
-    """The state of the earlier query has no meaning in the changed one, or the user has to say which. Nothing was
-    changed.
+class EvolutionRefusedError(RefusedError):
+    """The state of the earlier query has no meaning in the changed one, or the user has to say which."""
 
-    Attributes:
-        location: the checkpoint location.
-        problems: every reason, each with a way out.
-    """
-
-    def __init__(self, location: str, problems: Sequence[str]) -> None:
-        self.location = location
-        self.problems = tuple(dict.fromkeys(problems))
-        reasons = "".join(f"\n- {problem}" for problem in self.problems)
-        super().__init__(f"{location}: the changed query cannot continue from this state:{reasons}")
+    refusal = "the changed query cannot continue from this state"
 
 
 class EvolutionValueError(SparkCkptError):

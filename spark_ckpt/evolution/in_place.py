@@ -8,20 +8,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
-from spark_ckpt.checkpoint.batch import StoreState
 from spark_ckpt.checkpoint.chains import ChainTable
 from spark_ckpt.checkpoint.meaning import QueryMeaning
-from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import StorageError
 from spark_ckpt.evolution.choices import Choices
 from spark_ckpt.evolution.errors import EvolutionRefusedError
-from spark_ckpt.evolution.mapping import StateMapping, StoreMapping, map_state
+from spark_ckpt.evolution.mapping import StateMapping, map_state
 from spark_ckpt.evolution.planned_query import PlannedQuery
 from spark_ckpt.evolution.result import Evolution, EvolvedStore
 from spark_ckpt.evolution.rewriting import StateRewriter, Tasks
-from spark_ckpt.evolution.schemas import JOIN_FORMAT, schemas_of
+from spark_ckpt.evolution.schemas import schemas_of
 from spark_ckpt.evolution.sources import SourceMapping, map_sources
 from spark_ckpt.location.driver_liveness import HasEnded, never_ended
 from spark_ckpt.location.find import CheckpointLocation
@@ -31,7 +29,6 @@ from spark_ckpt.recovery.fence import FencedLogs
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.evolved import keep, replace_files
 from spark_ckpt.spark_files.logs import SOURCES, STATE, make_partitions
-from spark_ckpt.spark_files.operators import JOIN
 from spark_ckpt.state.catalog import StateCatalog, state_in
 from spark_ckpt.storage import Storage, files_below
 
@@ -181,7 +178,7 @@ class _Evolving:
             raise
         batch = replace(
             change.batch,
-            stores=tuple(self._described(store, table) for store in stores),
+            stores=tuple(store.new.state(table[store.new.key], change.logs.offsets.conf) for store in stores),
             sources=tuple(self._offsets.offsets),
             meaning=self._planned.meaning.encode(),
             spark_version=self._planned.spark_version,
@@ -195,13 +192,6 @@ class _Evolving:
             return entry
         positions = {str(source.number): source.position for source in self._sources.sources}
         return replace(entry, offsets=positions)
-
-    def _described(self, mapping: StoreMapping, table: ChainTable) -> StoreState:
-        store, chains = mapping.new, table[mapping.new.key]
-        conf = self._change.logs.offsets.conf
-        version = int(conf.get(JOIN_FORMAT, "2")) if store.name == JOIN else None
-        rows, ids = tuple(chain.rows for chain in chains), tuple(chain.state_id for chain in chains)
-        return StoreState(store.operator_id, store.store, store.name, version, rows, ids, SegmentTable.of(chains))
 
     def _replace(self, table: ChainTable, fence: FencedLogs) -> None:
         """Replaces the files of state and sources; those of earlier checkpoints stay beside them."""

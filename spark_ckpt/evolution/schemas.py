@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from spark_ckpt.checkpoint.batch import StoreState
+from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.meaning import QueryMeaning
 from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.spark_files.errors import StateSchemaError
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.spark_files.operator_metadata import VariableKind, read_operator_metadata
-from spark_ckpt.spark_files.operators import GLOBAL_LIMIT, TRANSFORM_WITH_STATE
+from spark_ckpt.spark_files.operators import GLOBAL_LIMIT, JOIN, TRANSFORM_WITH_STATE
 from spark_ckpt.spark_files.schemas import FamilySchema, read_schema
 from spark_ckpt.state.catalog import StateCatalog, Store
 from spark_ckpt.storage import Storage
@@ -69,6 +70,17 @@ class StoreSchema:
     def family(self, name: str) -> FamilySchema | None:
         """One of its column families; None if it has no such family."""
         return next((family for family in self.families if family.name == name), None)
+
+    def state(self, chains: Sequence[Chain], settings: Mapping[str, str]) -> StoreState:
+        """Its state in a checkpoint.
+
+        Args:
+            chains: the chain of each subtask.
+            settings: settings of the query.
+        """
+        version = int(settings.get(JOIN_FORMAT, "2")) if self.name == JOIN else None
+        rows, ids = tuple(chain.rows for chain in chains), tuple(chain.state_id for chain in chains)
+        return StoreState(self.operator_id, self.store, self.name, version, rows, ids, SegmentTable.of(chains))
 
     def as_store(self) -> Store:
         """The store without rows, for rules that depend on its schema."""

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from enum import Enum
 
+import pyarrow as pa
+
 from spark_ckpt.spark_files.operator_metadata import VariableKind, read_operator_metadata
 from spark_ckpt.spark_files.operators import (
     AGGREGATION,
@@ -19,6 +21,7 @@ from spark_ckpt.spark_files.operators import (
 from spark_ckpt.spark_files.schemas import DEFAULT_FAMILY, FamilySchema
 from spark_ckpt.spark_files.types import Struct
 from spark_ckpt.state.catalog import StateCatalog, Store
+from spark_ckpt.state.unsafe_row import struct_array
 from spark_ckpt.state_writing.bases import WrittenFamily
 
 AGGREGATIONS = (AGGREGATION, REAL_TIME_AGGREGATION)
@@ -166,3 +169,27 @@ def families_of(targets: Sequence[Target]) -> dict[str, WrittenFamily]:
         if target.kind.is_timers:
             result |= {other.name: WrittenFamily(other) for other in target.beside}
     return result
+
+
+def rows_of_families(
+    target: Target, grouping: pa.StructArray, part: pa.Array | None, values: pa.StructArray | None
+) -> Iterator[tuple[FamilySchema, pa.StructArray, pa.StructArray]]:
+    """Keys and values of each column family with rows of a target.
+
+    Args:
+        target: the target.
+        grouping: grouping key of each row.
+        part: the rest of the key: keys within a map, or times of timers; None for others.
+        values: the values; None for timers, whose values are null.
+    """
+    family, count = target.family, len(grouping)
+    if target.kind.is_timers:
+        pairs = [(family, [grouping, part]), *((other, [part, grouping]) for other in target.beside)]
+        for each, parts in pairs:
+            nulls = [pa.nulls(count, field.type) for field in each.value.arrow]
+            keys = struct_array(parts, list(each.key.arrow), count)
+            yield each, keys, struct_array(nulls, list(each.value.arrow), count)
+        return
+    assert values is not None
+    keys = grouping if part is None else struct_array([grouping, part], list(family.key.arrow), count)
+    yield family, keys, values

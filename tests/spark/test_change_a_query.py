@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.docs.pages import DOCS, command_lines
 from tests.support.provider import ProviderUnderTest
-from tests.support.query_page import QueryPage
+from tests.support.query_page import QueryPage, use_session
 
 PAGE = DOCS / "change-a-query.md"
 COMMANDS = [line for line in command_lines(PAGE) if line.startswith(("spark-ckpt evolve", "spark-ckpt rollback"))]
@@ -23,11 +21,7 @@ def session(spark: SparkSession, provider: ProviderUnderTest, monkeypatch: pytes
     if not provider.is_ours:
         pytest.skip("only our provider has state that evolves")
 
-    @contextmanager
-    def of_test(*_: object) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("spark_ckpt.cli.commands.evolve.spark_session", of_test)
+    use_session(monkeypatch, spark)
     monkeypatch.chdir(tmp_path)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from pyspark.sql import SparkSession
 from tests.docs.pages import DOCS, command_lines
 from tests.support.kafka import KafkaBroker
 from tests.support.provider import ProviderUnderTest
-from tests.support.query_page import QueryPage
+from tests.support.query_page import QueryPage, use_session
 from tests.support.topics import Topic, unique_name
 
 PAGE = DOCS / "start-from-history.md"
@@ -29,11 +28,7 @@ def session(spark: SparkSession, provider: ProviderUnderTest, monkeypatch: pytes
     if not provider.is_ours:
         pytest.skip("only our provider has state that can be written")
 
-    @contextmanager
-    def of_test(*_: object) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("spark_ckpt.cli.commands.evolve.spark_session", of_test)
+    use_session(monkeypatch, spark)
     monkeypatch.chdir(tmp_path)
 
 

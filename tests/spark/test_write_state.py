@@ -55,29 +55,18 @@ class Begun:
         assert verify(LocalStorage(Path(self.location)), everything=True).is_whole
         return done
 
+    def everything(self, query: Callable[[DataFrame], DataFrame], mode: str) -> str:
+        """Location of the query over everything, after its run."""
+        location = str(self.changed.folder / "everything")
+        self.changed.run(query(self.changed.source()), mode, location)
+        return location
+
     def check(self, query: Callable[[DataFrame], DataFrame], mode: str = "update", **which: Any) -> None:
         """Runs the query and one over everything, and compares their states."""
         self.changed.run(query(self.stream()), mode)
-        everything = ChangedQueryOver(self.changed, "everything")
-        everything.run(query(self.changed.source()), mode)
-        assert state(self.location, **which) == state(everything.location, **which)
+        everything = self.everything(query, mode)
+        assert state(self.location, **which) == state(everything, **which)
         self.changed.judge.check(Path(self.location))
-
-
-class ChangedQueryOver:
-    """The same input under another location."""
-
-    def __init__(self, changed: ChangedQuery, name: str) -> None:
-        self._changed = changed
-        self.location = str(changed.folder / name)
-
-    def run(self, frame: DataFrame, mode: str) -> None:
-        writer = frame.writeStream.outputMode(mode).format("noop").option("checkpointLocation", self.location)
-        query = writer.trigger(availableNow=True).start()
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
 
 
 def plain(value: Any) -> Any:
@@ -254,11 +243,10 @@ def test_variables_and_timers(begun: Begun) -> None:
     assert {each.name: each.rows for each in done.states}["items"] == history.count()
     out = begun.changed.run(query(begun.stream()), "append")
     assert sorted((row[1], row[4]) for row in out if row[4] is not None) == [("k0", alarm), ("k5", alarm + 5)]
-    everything = ChangedQueryOver(begun.changed, "everything")
-    everything.run(query(begun.changed.source()), "append")
+    everything = begun.everything(query, "append")
     for name in ("n", "by"):
-        assert state(begun.location, variable=name) == state(everything.location, variable=name)
-    lists = [lists_of(location) for location in (begun.location, everything.location)]
+        assert state(begun.location, variable=name) == state(everything, variable=name)
+    lists = [lists_of(location) for location in (begun.location, everything)]
     assert lists[0] == lists[1]
 
 

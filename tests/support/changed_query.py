@@ -85,14 +85,15 @@ class ChangedQuery:
         reader = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         return reader.json(str(self.folder / f"in{number}"))
 
-    def run(self, frame: DataFrame, mode: str = "update") -> list[tuple[Any, ...]]:
-        """Runs the query over all input; rows of its sink with the batch in front."""
+    def run(self, frame: DataFrame, mode: str = "update", location: str | None = None) -> list[tuple[Any, ...]]:
+        """Runs the query over all input, here or at another location; rows of its sink with the batch in front."""
         out: list[tuple[Any, ...]] = []
 
         def collect(batch: DataFrame, number: int) -> None:
             out.extend((number, *row) for row in batch.collect())
 
-        writer = frame.writeStream.outputMode(mode).foreachBatch(collect).option("checkpointLocation", self.location)
+        writer = frame.writeStream.outputMode(mode).foreachBatch(collect)
+        writer = writer.option("checkpointLocation", location or self.location)
         query = writer.trigger(availableNow=True).start()
         try:
             query.awaitTermination()

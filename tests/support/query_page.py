@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from spark_ckpt import read_state
@@ -57,3 +59,13 @@ class QueryPage:
         """Buffers by user."""
         rows = read_state(str(self.folder / "checkpoints" / location)).to_arrow().to_pylist()
         return {next(iter(row["key"].values())): tuple(row["value"].values()) for row in rows}
+
+
+def use_session(monkeypatch: pytest.MonkeyPatch, spark: SparkSession) -> None:
+    """Lets commands that need Spark use a session of this process."""
+
+    @contextmanager
+    def of_test(*_: object) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("spark_ckpt.cli.commands.evolve.spark_session", of_test)

@@ -16,10 +16,10 @@ from spark_ckpt.spark_files.schemas import FamilySchema
 from spark_ckpt.spark_files.types import Fixed, Struct
 from spark_ckpt.state.partition_hash import grouping_hashes
 from spark_ckpt.state.rows import Rows
-from spark_ckpt.state.unsafe_row import decode_rows, struct_array
+from spark_ckpt.state.unsafe_row import decode_rows
 from spark_ckpt.state.unsafe_row_encoder import encode_rows
 from spark_ckpt.state_writing.family_rows import FamilyRows
-from spark_ckpt.state_writing.targets import TargetKind
+from spark_ckpt.state_writing.targets import TargetKind, rows_of_families
 
 _MAX_KEY_CHARACTERS = 200
 
@@ -101,20 +101,17 @@ class RowEncoder:
         keys = self._convert(self._key, batch, "key")
         encoded_keys = encode_rows(target.key, keys, target.title)
         hashes = self._hashes(encoded_keys)
-        family = target.family
+        part: pa.Array | None = None
+        values: pa.StructArray | None = None
         if target.kind.is_timers:
-            times = batch.column(_TIME)
-            yield self._rows(family, struct_array([keys, times], list(family.key.arrow), len(keys)), None, hashes)
-            for other in target.beside:
-                swapped = struct_array([times, keys], list(other.key.arrow), len(keys))
-                yield self._rows(other, swapped, None, hashes)
-            return
-        assert self._value is not None
-        values = self._convert(self._value, batch, _VALUE_COLUMNS[target.kind])
+            part = batch.column(_TIME)
+        else:
+            assert self._value is not None
+            values = self._convert(self._value, batch, _VALUE_COLUMNS[target.kind])
         if self._map_key is not None:
-            parts = [keys, self._convert(self._map_key, batch, _MAP_KEY)]
-            keys = struct_array(parts, list(family.key.arrow), len(keys))
-        yield self._rows(family, keys, values, hashes)
+            part = self._convert(self._map_key, batch, _MAP_KEY)
+        for family, family_keys, family_values in rows_of_families(target, keys, part, values):
+            yield self._rows(family, family_keys, family_values, hashes)
 
     def _fit(
         self,
@@ -140,11 +137,8 @@ class RowEncoder:
             raise FlinkImportRowError(self.pair.state.name, e.column, key, e.reason) from None
 
     def _rows(
-        self, family: FamilySchema, keys: pa.StructArray, values: pa.StructArray | None, hashes: NDArray[np.int32]
+        self, family: FamilySchema, keys: pa.StructArray, values: pa.StructArray, hashes: NDArray[np.int32]
     ) -> FamilyRows:
-        if values is None:  # timers have a null as their value
-            nulls = [pa.nulls(len(keys), field.type) for field in family.value.arrow]
-            values = struct_array(nulls, list(family.value.arrow), len(keys))
         return FamilyRows(
             family,
             self._encoded(family.key, keys),

@@ -16,11 +16,17 @@ import org.apache.spark.sql.types.{StructField, StructType}
 private[ckpt] object AggregateBuffers {
 
   /**
-   * Keys and buffers of a batch aggregation. Nothing is executed.
+   * Columns of the keys and buffers of a batch aggregation, which is only planned.
    *
-   * @return rows with the columns `key:<number>:<name>` of the grouping key, then `buffer:<number>:<name>` of the
-   *         functions in their order; null if the query does not end with an aggregation
+   * @return `key:<number>:<name>` of the grouping key, then `buffer:<number>:<name>` of the functions in their order;
+   *         null if the query does not end with an aggregation
    */
+  def columns(frame: DataFrame): Array[String] =
+    frame.sparkSession.withActive {
+      merged(frame.queryExecution.sparkPlan).map { case (_, schema) => schema.fieldNames }.orNull
+    }
+
+  /** Rows with these columns; null if the query does not end with an aggregation. Broadcasts are executed at once. */
   def of(frame: DataFrame): DataFrame = {
     val session = frame.sparkSession
     session.withActive {
