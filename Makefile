@@ -37,8 +37,8 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-yarn test-random spark-suites spark-suites-planned spark-suites-local fuzz fuzz-state faults \
-	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
+.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-stores test-yarn test-random spark-suites spark-suites-planned spark-suites-local fuzz fuzz-state faults \
+	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-nexmark bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -119,7 +119,7 @@ test-versions: test test-flink test-long test-yarn  ## all tests on all Spark mi
 	$(MAKE) spark-suites-local
 
 test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(CLASS_ARCHIVE) $(OTHER_INSTALLED) $(OBJECT_STORES))  ## unit tests of the library, queries through PySpark, restores, conformance
-	$(RUN) -m pytest -m "not cluster and not flink and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
+	$(RUN) -m pytest -m "not cluster and not flink and not long and not stores" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond make test: twenty minutes
 	$(RUN) -m pytest -m long $(or $(PYTEST_ARGS),$(IN_PARALLEL))
@@ -127,11 +127,15 @@ test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond ma
 test-yarn: prepare  ## a YARN cluster that loses nodes, application masters and connections
 	$(RUN) -m pytest tests/spark/test_yarn.py $(PYTEST_ARGS)
 
+test-stores: prepare $(OBJECT_STORES)  ## six object stores of others: contract, races, kills, two drivers; the first time an hour, to build them
+	-$(RUN) -m tests.support.s3_servers
+	$(RUN) -m pytest -m stores $(PYTEST_ARGS)
+
 test-flink: $(INSTALLED)  ## savepoints of ours in jobs of Flink 1.20 and 2.1: all types of keys, backends, numbers of key groups
 	$(RUN) -m pytest -m flink $(PYTEST_ARGS)
 
 test-random: prepare $(FLOOR_JAR)  ## test-python with fresh random input; PYTEST_ARGS=
-	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest -m "not cluster and not flink and not long" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
+	SPARK_CKPT_TEST_SEED=fresh $(RUN) -m pytest -m "not cluster and not flink and not long and not stores" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 spark-suites: jar $(INSTALLED)  ## Spark's published streaming and state suites, with our provider; SUITES="A B" SPARK=4.x
 	$(RUN) -m tests.suites $(SUITES)
@@ -181,6 +185,9 @@ endurance: prepare  ## leak test: 5,000 batches and 1,000 runs in one driver; EN
 
 bench: jar $(FLOOR_JAR)  ## state store benchmark against Spark's providers, hours in full; BENCH_ARGS="--only count-1 --scale 0.01"
 	$(RUN) -m benchmarks.stores $(BENCH_ARGS)
+
+bench-nexmark: jar $(FLOOR_JAR)  ## Nexmark beside Spark's providers, hours in full; BENCH_ARGS="--only q3 q17 --rounds 2"
+	$(RUN) -m benchmarks.nexmark $(BENCH_ARGS)
 
 bench-rescale: jar  ## rescale benchmark against Spark's repartition; BENCH_ARGS="--keys 10000"
 	$(RUN) -m benchmarks.rescale $(BENCH_ARGS)

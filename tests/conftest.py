@@ -17,6 +17,7 @@ from tests.support.hdfs import Hdfs
 from tests.support.kafka import KafkaBroker
 from tests.support.object_stores import azure, azure_server, gcs, gcs_server
 from tests.support.s3 import patient_clients, s3, s3_endpoint, s3_environment
+from tests.support.s3_servers import s3_addresses, store
 from tests.support.s3a import s3a
 from tests.support.spark_version import DEFAULT, HAS_KAFKA
 from tests.support.uncaught import no_uncaught_errors, uncaught_errors
@@ -30,9 +31,11 @@ __all__ = [
     "no_uncaught_errors",
     "patient_clients",
     "s3",
+    "s3_addresses",
     "s3_endpoint",
     "s3_environment",
     "s3a",
+    "store",
     "uncaught_errors",
 ]
 

@@ -27,6 +27,11 @@ class Run:
         """Short name, unique within a plan; used for files."""
         return f"{self.workload.name}.{self.provider}.{self.round}"
 
+    @property
+    def title(self) -> str:
+        """Name for a progress bar."""
+        return f"{self.workload.name}, {self.provider}, round {self.round}"
+
 
 def plan(workloads: Iterable[Workload], providers: Iterable[str], rounds: int) -> Iterator[Run]:
     """All runs: workload by workload, round by round, with a different provider first in each round.

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benchmarks.stores.plan import Run
+
+class Titled(Protocol):
+    """A run."""
+
+    @property
+    def title(self) -> str:
+        """Name for a progress bar."""
+
+
+Run = TypeVar("Run", bound=Titled)
 
 
 @contextmanager
@@ -21,7 +31,7 @@ def shown(console: Console, runs: Sequence[Run]) -> Iterator[Iterator[Run]]:
 
         def turns() -> Iterator[Run]:
             for run in runs:
-                progress.update(task, description=f"{run.workload.name}, {run.provider}, round {run.round}")
+                progress.update(task, description=run.title)
                 yield run
                 progress.advance(task)
 

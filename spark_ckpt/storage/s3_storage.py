@@ -22,7 +22,7 @@ class S3Storage(ObjectStorage):
     """Objects of a bucket. An exclusive create is a conditional put."""
 
     def _is_final(self, error: Exception) -> bool:
-        from botocore.exceptions import ParamValidationError  # type: ignore[import-untyped]
+        from botocore.exceptions import ParamValidationError
 
         return isinstance(error, ParamValidationError) or super()._is_final(error)
 

@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[2] / ".venv" / "object-stores"
 FAKE_GCS = ROOT / "bin" / "fake-gcs-server"
 AZURITE = ROOT / "azurite" / "node_modules" / ".bin" / "azurite-blob"
 GO_PACKAGE = "github.com/fsouza/fake-gcs-server@v1.56.1"
+GO_FLAGS = "-mod=mod -buildvcs=false -modcacherw"
 NPM_PACKAGE = "azurite@3.37.0"
 ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -52,16 +53,17 @@ class ObjectStore:
 def install() -> None:
     """Installs the servers for which there is a tool."""
     ROOT.mkdir(parents=True, exist_ok=True)
-    if not FAKE_GCS.exists() and (go := shutil.which("go")):
-        flags = {
-            "GOPATH": str(ROOT / "go"),
-            "GOBIN": str(ROOT / "bin"),
-            "GOFLAGS": "-mod=mod -buildvcs=false -modcacherw",
-        }
-        subprocess.run([go, "install", GO_PACKAGE], env={**os.environ, **flags}, check=True)
-        shutil.rmtree(ROOT / "go", ignore_errors=True)
+    go_install(FAKE_GCS, GO_PACKAGE)
+    shutil.rmtree(ROOT / "go", ignore_errors=True)
     if not AZURITE.exists() and (npm := shutil.which("npm")):
         subprocess.run([npm, "install", "--silent", "--prefix", str(ROOT / "azurite"), NPM_PACKAGE], check=True)
+
+
+def go_install(program: Path, package: str) -> None:
+    """Builds a program of Go, unless it is there already or Go is not."""
+    if not program.exists() and (go := shutil.which("go")):
+        folders = {"GOPATH": str(ROOT / "go"), "GOBIN": str(ROOT / "bin")}
+        subprocess.run([go, "install", package], env={**os.environ, **folders, "GOFLAGS": GO_FLAGS}, check=True)
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +75,7 @@ def gcs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     host, _, port = address.partition(":")
     options = ["-scheme", "http", "-host", host, "-port", port, "-backend", "memory", "-log-level", "error"]
     names = ["-public-host", address, "-external-url", f"http://{address}"]
-    with _served([str(FAKE_GCS), *options, *names], f"http://{address}/storage/v1/b", tmp_path_factory.mktemp("gcs")):
+    with served([str(FAKE_GCS), *options, *names], f"http://{address}/storage/v1/b", tmp_path_factory.mktemp("gcs")):
         yield address
 
 
@@ -100,7 +102,7 @@ def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     host, _, port = address.partition(":")
     folder = tmp_path_factory.mktemp("azurite")
     options = ["--blobHost", host, "--blobPort", port, "--location", str(folder), "--silent", "--skipApiVersionCheck"]
-    with _served([str(AZURITE), *options], f"http://{address}/{ACCOUNT}", folder):
+    with served([str(AZURITE), *options], f"http://{address}/{ACCOUNT}", folder):
         yield address
 
 
@@ -126,9 +128,13 @@ def azure(azure_server: str) -> ObjectStore:
 
 
 @contextmanager
-def _served(command: Sequence[str], url: str, folder: Path) -> Iterator[None]:
+def served(
+    command: Sequence[str], url: str, folder: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Runs a server until the end of the block; it has an answer for the URL from the beginning of the block on."""
     with (folder / "server.log").open("wb") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        variables = {**os.environ, **(environment or {})}
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=variables)
     try:
         eventually(lambda: process.poll() is not None or _answers(url), _START_SECONDS)
         assert process.poll() is None, (folder / "server.log").read_text(errors="replace")

@@ -1,0 +1,144 @@
+"""Starts the JVM of each query by spark-submit, and collects the measurements of its runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from benchmarks.nexmark import job
+from benchmarks.nexmark.generator import Stream, prepare
+from benchmarks.nexmark.job import Order
+from benchmarks.nexmark.plan import BATCH, COMPETITORS, DISK, Record, Results, Run
+from benchmarks.nexmark.process_tree import busy_cores
+from benchmarks.stores import machine
+from benchmarks.stores.providers import OURS
+from benchmarks.stores.runner import CONF, FLOOR_JAR, RunFailedError, environment
+from spark_ckpt import jar_path
+from spark_ckpt.config import EXTENSIONS_CLASS, EXTENSIONS_KEY
+
+PARTITIONS = 4
+"""Partitions of the stateful stages."""
+
+_LOOK_SECONDS = 2.0
+_BUSY = "while True: pass"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all runs share.
+
+    Args:
+        stream: the events.
+        warmups: batches before the measured ones.
+        measured: measured batches.
+        heap: heap of the JVM in Java's notation; all of it is resident from the start.
+        busy: processes that keep a core busy meanwhile.
+    """
+
+    stream: Stream
+    warmups: int
+    measured: int
+    heap: str
+    busy: int = 0
+
+
+class Runner:
+    """Executes the runs of a query, one at a time.
+
+    Args:
+        results: folder for logs.
+        work: folder for input, which is kept, and for the files of a run, which are deleted.
+        setting: what all runs share.
+    """
+
+    def __init__(self, results: Results, work: Path, setting: Setting) -> None:
+        self._results = results
+        self._work = work
+        self._setting = setting
+
+    def run(self, query: str, runs: Sequence[Run]) -> Iterator[Record]:
+        """Executes the runs of a query in one JVM; yields the records of those that count.
+
+        Raises:
+            RunFailedError: the JVM ended before the last run.
+        """
+        setting, load = self._setting, round(busy_cores(_LOOK_SECONDS), 2)
+        folder = self._work / query
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        feed = prepare(self._work / "input", setting.stream)
+        order = Order(
+            query,
+            str(feed),
+            str(folder),
+            setting.stream.events,
+            setting.warmups,
+            setting.measured,
+            [(run.round, run.provider) for run in runs],
+            {run.provider: _settings(run.provider) for run in runs if run.provider != BATCH},
+            OURS.name,
+        )
+        lines = folder / "results.jsonl"
+        with _others(setting.busy):
+            self._submit(order, lines, folder)
+        found = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()] if lines.exists() else []
+        facts = {**machine.facts(), "heap": setting.heap, "stream": setting.stream.name, "busy": setting.busy}
+        for one in found:
+            run = Run(query, one["provider"], one["round"])
+            yield Record(run, one["samples"], one["rows"], one["answer"], load, facts)
+        if len(found) < sum(run.round != job.WARM_UP for run in runs):
+            log = self._results.log(query)
+            end = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
+            raise RunFailedError(f"{query}: the JVM ended early; end of {log}:\n{end}")
+        shutil.rmtree(folder)
+
+    def _submit(self, order: Order, results: Path, folder: Path) -> None:
+        conf = {
+            **CONF,
+            EXTENSIONS_KEY: EXTENSIONS_CLASS,  # belongs to the application, so the others have it as well
+            "spark.sql.shuffle.partitions": str(PARTITIONS),
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            "spark.local.dir": str(folder),
+        }
+        heap = self._setting.heap
+        command = [
+            str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+            *("--master", f"local[{os.cpu_count()}]"),
+            *("--driver-memory", heap),
+            *("--driver-java-options", f"-Xms{heap} -XX:+AlwaysPreTouch"),
+            *("--jars", f"{jar_path()},{FLOOR_JAR}"),
+            *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}")),
+            *(str(Path(job.__file__)), json.dumps(asdict(order)), str(results)),
+        ]
+        with self._results.log(order.query).open("wb") as output:
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
+            subprocess.run(command, **streams, env=environment(), cwd=machine.REPOSITORY)
+
+
+def _settings(provider: str) -> dict[str, str]:
+    """Settings of a session; the memory limit, if any, is filled in by the job."""
+    found = COMPETITORS[provider]
+    limits = found.memory if provider == DISK.name else {}
+    return {key: value for key, value in {**found.conf(), **limits}.items() if key != EXTENSIONS_KEY}
+
+
+@contextmanager
+def _others(count: int) -> Iterator[None]:
+    """Processes that use one core each."""
+    processes = [subprocess.Popen([sys.executable, "-c", _BUSY]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
