@@ -38,7 +38,7 @@ unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MOD
 
 .DEFAULT_GOAL := help
 .PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-stores test-yarn test-random spark-suites spark-suites-planned spark-suites-local fuzz fuzz-state faults \
-	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-nexmark bench-rescale bench-import bench-latency lint actionlint format generate docs site wheel clean
+	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-nexmark bench-rescale bench-import bench-latency lint actionlint format generate docs plots site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -226,6 +226,9 @@ docs: $(INSTALLED)  ## docs/settings.md, docs/json.md and docs/messages.md from 
 	$(RUN) docs/generate_settings.py
 	$(RUN) docs/generate_json.py
 	$(RUN) docs/generate_messages.py
+
+plots: $(INSTALLED)  ## pictures of docs/ with figures of benchmarks, from docs/plots
+	$(RUN) docs/generate_plots.py
 
 site: docs  ## documentation site in build/site; fails on a broken link
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
