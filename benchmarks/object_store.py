@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from unittest.mock import patch
 from urllib.parse import unquote
 
@@ -31,6 +31,8 @@ MODULE = Path(__file__).resolve().parents[1] / "jvm-shim" / "benchmark"
 
 _SPARK_LOG = re.compile(r"/(offsets|commits|sources|metadata)(/|&|$|\?)")
 
+_LISTING = re.compile(r"[?&](list-type|prefix|delimiter|uploads)\b")
+
 
 @dataclass(frozen=True)
 class Request:
@@ -45,6 +47,14 @@ class Request:
     moment: float
     target: str
     method: str = "GET"
+
+    @property
+    def price(self) -> Literal["write", "read", "free"]:
+        """How object stores bill it: a listing as a write, a deletion not at all. A deletion of many objects, which S3
+        gets as a POST, counts as a write."""
+        if self.method in ("PUT", "POST") or _LISTING.search(self.target):
+            return "write"
+        return "free" if self.method == "DELETE" else "read"
 
     @property
     def is_of_log(self) -> bool:

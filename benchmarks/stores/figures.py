@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,6 +36,8 @@ MEASURES: Mapping[str, Measure] = {
     "memory_bytes": Measure("memory, per key", "bytes"),
     "requests": Measure("requests to the object store, per batch", "number"),
     "state_requests": Measure("requests to the object store but for Spark's own logs, per batch", "number"),
+    "write_requests": Measure("requests billed as writes: puts, listings, deletions of many; per batch", "number"),
+    "read_requests": Measure("requests billed as reads, per batch", "number"),
     "coordinator_ms": Measure("coordinator's CPU, per batch", "ms"),
     "rescale_ms": Measure("another number of partitions", "ms"),
     "scan_ms": Measure("load and iterate, by Spark's provider", "ms"),
@@ -139,4 +142,10 @@ def request_samples(requests: Sequence[Request], began: float, ended: float, bat
     """Requests per batch among those between two moments, in seconds since 1970."""
     counted = [request for request in requests if began <= request.moment <= ended]
     of_state = [request for request in counted if not request.is_of_log]
-    return {"requests": [len(counted) / batches], "state_requests": [len(of_state) / batches]}
+    billed = Counter(request.price for request in counted)
+    return {
+        "requests": [len(counted) / batches],
+        "state_requests": [len(of_state) / batches],
+        "write_requests": [billed["write"] / batches],
+        "read_requests": [billed["read"] / batches],
+    }

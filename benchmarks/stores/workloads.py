@@ -133,7 +133,7 @@ def _all() -> Iterator[Workload]:
         )
     yield from _compressed()
     yield Workload("memory", "memory of 1 M keys", kind="memory", warmups=0, batches=5)
-    for partitions, latency, batches in ((8, 30, 10), (64, 30, 10), (8, 0, 50), (200, 0, 50)):
+    for partitions, latency, batches in ((8, 30, 10), (64, 30, 10), (8, 0, 50), (64, 0, 10), (200, 0, 50)):
         yield Workload(
             f"s3-{partitions}-{latency}ms",
             f"count, S3 with {latency} ms a request, {partitions} partitions",

@@ -92,7 +92,27 @@ def test_tells_requests_of_spark_from_those_of_the_state(target: str, is_of_log:
 def test_counts_requests_of_the_measured_batches() -> None:
     moments = [0.5, 1.0, 1.5, 2.0, 3.0, 3.5]
     requests = [Request(moment, "/bucket/location/offsets/1?" if moment == 2 else "/bucket/a") for moment in moments]
-    assert request_samples(requests, 1.0, 3.0, 2) == {"requests": [2.0], "state_requests": [1.5]}
+    assert request_samples(requests, 1.0, 3.0, 2) == {
+        "requests": [2.0],
+        "state_requests": [1.5],
+        "write_requests": [0.0],
+        "read_requests": [2.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "price"),
+    [
+        ("PUT", "/bucket/a?", "write"),
+        ("POST", "/bucket/?delete", "write"),
+        ("GET", "/bucket?list-type=2&prefix=a/", "write"),
+        ("GET", "/bucket/a?", "read"),
+        ("HEAD", "/bucket/a?", "read"),
+        ("DELETE", "/bucket/a?", "free"),
+    ],
+)
+def test_a_listing_is_billed_as_a_write_and_a_deletion_not_at_all(method: str, target: str, price: str) -> None:
+    assert Request(0, target, method).price == price
 
 
 @pytest.mark.parametrize(
