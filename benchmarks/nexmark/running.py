@@ -129,7 +129,7 @@ def _settings(provider: str) -> dict[str, str]:
     """Settings of a session; the memory limit, if any, is filled in by the job."""
     found = COMPETITORS[provider]
     limits = found.memory if provider == DISK.name else {}
-    return {key: value for key, value in {**found.conf(), **limits}.items() if key != EXTENSIONS_KEY}
+    return {**found.conf(), **limits}
 
 
 @contextmanager

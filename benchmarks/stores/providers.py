@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from spark_ckpt.config import (
     COMPRESSION,
-    EXTENSIONS_CLASS,
-    EXTENSIONS_KEY,
     FILE_MANAGER_CLASS,
     FILE_MANAGER_KEY,
     MEMORY_BUDGET,
@@ -54,7 +52,7 @@ OURS = Provider(
     "ckpt",
     "spark-ckpt",
     PROVIDER_CLASS,
-    {FILE_MANAGER_KEY: FILE_MANAGER_CLASS, EXTENSIONS_KEY: EXTENSIONS_CLASS},
+    {FILE_MANAGER_KEY: FILE_MANAGER_CLASS},
     {MEMORY_BUDGET.key: "{mb}m"},
     built_in=False,
 )
