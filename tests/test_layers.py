@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.tidy.sources import parsed
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "spark_ckpt"
 
@@ -134,7 +136,7 @@ def test_an_import_of_flink_by_the_core_is_a_violation() -> None:
 def test_a_module_of_an_earlier_name_contains_only_imports() -> None:
     for earlier, name in EARLIER_NAMES.items():
         module, now = import_module(f"{PACKAGE.name}.{earlier}"), import_module(f"{PACKAGE.name}.{name}")
-        body = ast.parse(inspect.getsource(module)).body
+        body = parsed(inspect.getsource(module)).body
         assert all(isinstance(node, ast.Expr | ast.ImportFrom | ast.Assign) for node in body)
         assert module.__doc__ == f"Earlier name of `{now.__name__}`."
         assert module.__all__
@@ -159,7 +161,7 @@ def imports() -> Iterator[Import]:
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         importer = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path.read_text(encoding="utf-8"))):
             for name in imported_names(node):
                 yield Import(importer, name, getattr(node, "lineno", 0))
 

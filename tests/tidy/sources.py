@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import os
 import re
 from collections.abc import Iterator
@@ -19,6 +20,18 @@ _GENERATED = frozenset({"target", "__pycache__"})
 """Names of folders with build output below the folders of sources."""
 
 _SCALA_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
+
+
+def parsed(text: str, name: str = "<unknown>") -> ast.Module:
+    """Syntax tree of a text. Garbage is not collected meanwhile: Python 3.11 fails if a finalizer, such as py4j's, raises
+    an error while it makes the tree (CPython issue 106905)."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return ast.parse(text, name)
+    finally:
+        if collects:
+            gc.enable()
 
 
 @cache
@@ -40,7 +53,7 @@ def text_of(path: Path) -> str:
 @cache
 def tree_of(path: Path) -> ast.Module:
     """Syntax tree of a Python source."""
-    return ast.parse(text_of(path), str(path))
+    return parsed(text_of(path), str(path))
 
 
 def scala_code(text: str) -> str:
