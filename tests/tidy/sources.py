@@ -23,8 +23,10 @@ _SCALA_TEXT = re.compile(r'/\*.*?\*/|//[^\n]*|"""(?:.|\n)*?"""|"(?:\\.|[^"\\\n])
 
 
 def parsed(text: str, name: str = "<unknown>") -> ast.Module:
-    """Syntax tree of a text. Garbage is not collected meanwhile: Python 3.11 fails if a finalizer, such as py4j's, raises
-    an error while it makes the tree (CPython issue 106905)."""
+    """Syntax tree of a text, made without a collection of garbage.
+
+    Python 3.11 fails if a finalizer, such as py4j's, raises an error meanwhile (CPython issue 106905).
+    """
     collects = gc.isenabled()
     gc.disable()
     try:
