@@ -8,8 +8,6 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from pathlib import Path
 
 from rich.console import Console
 
@@ -19,7 +17,7 @@ from benchmarks.nexmark.generator import Stream
 from benchmarks.nexmark.plan import BATCH, COMPETITORS, Record, Results, Run, plan
 from benchmarks.nexmark.queries import QUERIES
 from benchmarks.nexmark.running import Runner, Setting
-from benchmarks.stores import machine
+from benchmarks.stores.in_one_session import add_options
 from benchmarks.stores.runner import FLOOR_JAR, RunFailedError
 from benchmarks.stores.turns import shown
 
@@ -102,25 +100,11 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.nexmark", description=main.__doc__)
     parser.add_argument("--only", nargs="+", choices=QUERIES, default=list(QUERIES), metavar="QUERY")
     parser.add_argument("--providers", nargs="+", choices=COMPETITORS, default=list(COMPETITORS), metavar="PROVIDER")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds per provider (default: 3)")
     parser.add_argument("--events", type=int, default=100_000, help="events per batch (default: 100,000)")
     parser.add_argument("--warmups", type=int, default=6, help="batches before the measured ones (default: 6)")
     parser.add_argument("--measured", type=int, default=12, help="measured batches (default: 12)")
     parser.add_argument("--busy", type=int, default=0, help="busy threads beside each run (default: 0)")
-    parser.add_argument("--heap", default="4g", help="of the driver (default: 4g)")
-    parser.add_argument("--seed", type=int, default=2013)
-    here = machine.REPOSITORY
-    now = f"nexmark-{datetime.now(timezone.utc):%Y-%m-%dT%H%M%S}"
-    parser.add_argument(
-        "--results",
-        type=Path,
-        default=here / "benchmarks" / "results" / now,
-        help="results folder; finished runs in it are not repeated",
-    )
-    parser.add_argument(
-        "--work", type=Path, default=here / "build" / "benchmarks" / "nexmark", help="scratch folder, input is reused"
-    )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON instead of tables")
+    add_options(parser, "nexmark", heap="4g")
     return parser.parse_args()
 
 

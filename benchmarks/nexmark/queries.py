@@ -13,13 +13,13 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.nexmark.generator import AUCTION, BID, PERSON
+from benchmarks.nexmark.generator import AUCTION, BID, EPOCH_US, PERSON
 
 WATERMARK = "4 seconds"
 """Delay of the watermark, as in Nexmark for Flink."""
 
 _WINDOW = "10 seconds"
-_CLOSED = "dateTime < timestamp_seconds(1700006400 + 86400)"
+CLOSED = f"dateTime < timestamp_micros({EPOCH_US + 86_400_000_000})"
 """All events but those that close the windows."""
 
 Events = DataFrame
@@ -103,7 +103,7 @@ def _q3(events: Events) -> DataFrame:
 
 def _winners_in_batch(events: Events) -> DataFrame:
     """Winning bids of all auctions, with SQL as in Nexmark's q9."""
-    lot, bid = auctions(events).where(_CLOSED).alias("a"), bids(events).alias("b")
+    lot, bid = auctions(events).where(CLOSED).alias("a"), bids(events).alias("b")
     valid = F.expr("a.id = b.auction and b.dateTime between a.dateTime and a.expires")
     by_price = "row_number() over (partition by a.id order by b.price desc, b.dateTime, b.bidder, b.extra)"
     ranked = lot.join(bid, valid).withColumn("place", F.expr(by_price)).where("place = 1")

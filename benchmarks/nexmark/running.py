@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -11,9 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-import pyspark
 
 from benchmarks.nexmark import job
 from benchmarks.nexmark.generator import Stream, prepare
@@ -22,7 +18,7 @@ from benchmarks.nexmark.plan import BATCH, COMPETITORS, DISK, Record, Results, R
 from benchmarks.nexmark.process_tree import busy_cores
 from benchmarks.stores import machine
 from benchmarks.stores.providers import OURS
-from benchmarks.stores.runner import CONF, FLOOR_JAR, RunFailedError, environment
+from benchmarks.stores.runner import CONF, FLOOR_JAR, RunFailedError, end_of, run_logged, spark_submit
 from spark_ckpt import jar_path
 from spark_ckpt.config import EXTENSIONS_CLASS, EXTENSIONS_KEY
 
@@ -97,9 +93,7 @@ class Runner:
             run = Run(query, one["provider"], one["round"])
             yield Record(run, one["samples"], one["rows"], one["answer"], load, facts)
         if len(found) < sum(run.round != job.WARM_UP for run in runs):
-            log = self._results.log(query)
-            end = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
-            raise RunFailedError(f"{query}: the JVM ended early; end of {log}:\n{end}")
+            raise RunFailedError(f"{query}: the JVM ended early; {end_of(self._results.log(query))}")
         shutil.rmtree(folder)
 
     def _submit(self, order: Order, results: Path, folder: Path) -> None:
@@ -107,22 +101,9 @@ class Runner:
             **CONF,
             EXTENSIONS_KEY: EXTENSIONS_CLASS,  # belongs to the application, so the others have it as well
             "spark.sql.shuffle.partitions": str(PARTITIONS),
-            "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.local.dir": str(folder),
         }
-        heap = self._setting.heap
-        command = [
-            str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
-            *("--master", f"local[{os.cpu_count()}]"),
-            *("--driver-memory", heap),
-            *("--driver-java-options", f"-Xms{heap} -XX:+AlwaysPreTouch"),
-            *("--jars", f"{jar_path()},{FLOOR_JAR}"),
-            *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}")),
-            *(str(Path(job.__file__)), json.dumps(asdict(order)), str(results)),
-        ]
-        with self._results.log(order.query).open("wb") as output:
-            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": subprocess.STDOUT}
-            subprocess.run(command, **streams, env=environment(), cwd=machine.REPOSITORY)
+        command = spark_submit(job.__file__, conf, [jar_path(), FLOOR_JAR], self._setting.heap, folder)
+        run_logged([*command, json.dumps(asdict(order)), str(results)], self._results.log(order.query))
 
 
 def _settings(provider: str) -> dict[str, str]:

@@ -13,6 +13,7 @@ from benchmarks.nexmark.plan import COMPETITORS, Record
 from benchmarks.nexmark.queries import LEFT_OUT, QUERIES
 from benchmarks.stores.providers import OURS
 from benchmarks.stores.summary import Spread
+from benchmarks.stores.tables import differing_machines, short
 
 RATIOS = ("events_s", "cpu_s", "batch_ms", "restart_ms", "stored_mb")
 """Measures of the table of ratios."""
@@ -54,10 +55,7 @@ def warnings(figures: Figures, records: Sequence[Record]) -> Iterator[str]:
     if busy:
         most = max(one.load for one in records)
         yield f"other work kept up to {most} cores busy when these queries began: {', '.join(sorted(busy))}"
-    keys = {key for one in records for key in one.machine}
-    changed = sorted(key for key in keys if len({one.machine.get(key) for one in records}) > 1)
-    if changed:
-        yield f"runs differ in {', '.join(changed)}"
+    yield from differing_machines([record.machine for record in records])
 
 
 def to_json(figures: Figures, records: Sequence[Record]) -> dict[str, Any]:
@@ -94,9 +92,5 @@ def _cell(figure: Spread | None) -> str:
     if figure is None:
         return ""
     if figure.low == figure.high:
-        return _short(figure.median)
-    return f"{_short(figure.median)} ({_short(figure.low)} to {_short(figure.high)})"
-
-
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+        return short(figure.median)
+    return f"{short(figure.median)} ({short(figure.low)} to {short(figure.high)})"

@@ -24,7 +24,7 @@ from benchmarks.stores import machine
 from benchmarks.stores.plan import Run
 from benchmarks.stores.providers import OURS
 from benchmarks.stores.results import Record, ResultFolder
-from benchmarks.stores.runner import RunFailedError, environment
+from benchmarks.stores.runner import RunFailedError, end_of, environment
 from benchmarks.stores.workloads import Workload
 
 PROVIDERS = (OURS.name, "rocksdb", "rocksdb-changelog")
@@ -202,10 +202,7 @@ class Driver:
             if condition():
                 return
             if has_ended or time.monotonic() > deadline:
-                end = "\n".join(self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
-                raise RunFailedError(
-                    f"{self._name}: the driver ended or hung before it {what}; end of {self._log}:\n{end}"
-                )
+                raise RunFailedError(f"{self._name}: the driver ended or hung before it {what}; {end_of(self._log)}")
             time.sleep(_POLL_SECONDS)
 
     def kill(self) -> None:

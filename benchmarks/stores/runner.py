@@ -94,40 +94,60 @@ class Runner:
                 jars += sorted(s3a_jars().glob("*.jar"))
                 location = store.location(run.name)
             order = Order(run.workload, str(feed), str(folder / "feed"), location)
-            measured = self._measure(run, self._submit(conf, jars, folder), order, folder / "result.json")
+            command = spark_submit(job.__file__, conf, jars, self._heap, folder)
+            measured = self._measure(run, command, order, folder / "result.json")
             if store is not None:
                 window = measured["began"], measured["ended"], measured["batches"]
                 measured["samples"] |= request_samples(store.requests.noted, *window)
         return measured
 
-    def _submit(self, conf: Mapping[str, str], jars: Sequence[Path], folder: Path) -> list[str]:
-        settings = {**conf, "spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder)}
-        return [
-            str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
-            *("--master", f"local[{os.cpu_count()}]"),
-            *("--driver-memory", self._heap),
-            *("--driver-java-options", f"-Xms{self._heap} -XX:+AlwaysPreTouch"),
-            *("--jars", ",".join(map(str, jars))),
-            *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
-            str(Path(job.__file__)),
-        ]
-
     def _measure(self, run: Run, command: Sequence[str], order: Order, result: Path) -> dict[str, Any]:
         log = self._results.log(run)
-        with log.open("wb") as output:
-            subprocess.run(
-                [*command, json.dumps(asdict(order)), str(result)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment(),
-                cwd=machine.REPOSITORY,
-            )
+        run_logged([*command, json.dumps(asdict(order)), str(result)], log)
         if not result.exists():
-            end = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
-            raise RunFailedError(f"{run.name} produced no figures; end of {log}:\n{end}")
+            raise RunFailedError(f"{run.name} produced no figures; {end_of(log)}")
         found: dict[str, Any] = json.loads(result.read_text(encoding="utf-8"))
         return found
+
+
+def spark_submit(program: str, conf: Mapping[str, str], jars: Sequence[Path], heap: str, folder: Path) -> Sequence[str]:
+    """Command that starts a Python program with Spark on all cores, without the program's arguments.
+
+    Args:
+        program: path of the program.
+        conf: settings.
+        jars: jars on the class path.
+        heap: heap size of the driver's JVM in Java's notation; all of it is resident from the start.
+        folder: folder for Spark's scratch files.
+    """
+    settings = {**conf, "spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.local.dir": str(folder)}
+    return [
+        str(Path(pyspark.__file__).parent / "bin" / "spark-submit"),
+        *("--master", f"local[{os.cpu_count()}]"),
+        *("--driver-memory", heap),
+        *("--driver-java-options", f"-Xms{heap} -XX:+AlwaysPreTouch"),
+        *("--jars", ",".join(map(str, jars))),
+        *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
+        program,
+    ]
+
+
+def run_logged(command: Sequence[str], log: Path) -> None:
+    """Runs a command to its end, whatever its status; its output goes to the log."""
+    with log.open("wb") as output:
+        subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            cwd=machine.REPOSITORY,
+        )
+
+
+def end_of(log: Path) -> str:
+    """The last lines of a log, under its name."""
+    return f"end of {log}:\n" + "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-25:])
 
 
 def environment() -> Mapping[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -43,8 +43,8 @@ def verdicts_table(found: Iterable[Verdict]) -> Table:
         table.add_row(
             one.target.workload,
             _name(one.target.measure),
-            f"{_short(one.measured.median)} {unit}".rstrip(),
-            f"{_short(one.measured.low)} to {_short(one.measured.high)}",
+            f"{short(one.measured.median)} {unit}".rstrip(),
+            f"{short(one.measured.low)} to {short(one.measured.high)}",
             f"{one.target.limit:g} {unit}".rstrip(),
             one.rival or "",
             "[green]met[/]" if one.met else "[red]missed[/]",
@@ -59,9 +59,13 @@ def warnings(summary: Summary, records: Sequence[Record]) -> Iterator[str]:
     busy = [r for r in records if r.load > r.machine["cores"]]
     if busy:
         yield f"{len(busy)} runs started on a busy machine, with a load of up to {max(r.load for r in busy)}"
-    changed = sorted(
-        key for key in {key for r in records for key in r.machine} if len({r.machine.get(key) for r in records}) > 1
-    )
+    yield from differing_machines([record.machine for record in records])
+
+
+def differing_machines(machines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Warning about runs on different machines, or with different versions or settings, if there are any."""
+    keys = {key for machine in machines for key in machine}
+    changed = sorted(key for key in keys if len({machine.get(key) for machine in machines}) > 1)
     if changed:
         yield f"runs differ in {', '.join(changed)}"
 
@@ -93,9 +97,10 @@ def _cell(figure: Spread | None) -> str:
     if figure is None:
         return ""
     if figure.count == 1:
-        return _short(figure.median)
-    return f"{_short(figure.median)} ({_short(figure.low)} to {_short(figure.high)})"
+        return short(figure.median)
+    return f"{short(figure.median)} ({short(figure.low)} to {short(figure.high)})"
 
 
-def _short(number: float) -> str:
+def short(number: float) -> str:
+    """A figure for a table: whole from 100 on, else with three digits."""
     return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"

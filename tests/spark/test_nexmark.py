@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from benchmarks.nexmark.generator import EPOCH_US, Stream, prepare
-from benchmarks.nexmark.queries import QUERIES, Query, read
+from benchmarks.nexmark.generator import Stream, prepare
+from benchmarks.nexmark.queries import CLOSED, QUERIES, Query, read
 from benchmarks.stores.runner import FLOOR_JAR
 from spark_ckpt.config import EXTENSIONS_CLASS, EXTENSIONS_KEY
 from tests.support.provider import ProviderUnderTest
@@ -41,7 +41,7 @@ def test_answers_as_a_batch_query(spark: SparkSession, tmp_path: Path, query: Qu
     found = run(spark, query, events, tmp_path)
     whole = spark.read.parquet(str(events))
     if query.mode == "append" and query.stateful:  # the last events close windows, and are in none that is closed
-        whole = whole.where(f"dateTime < timestamp_micros({EPOCH_US + 86_400_000_000})")
+        whole = whole.where(CLOSED)
     expected = query.batch(whole).collect()
     assert len(expected) > 0
     if query.by_clock:  # windows of processing time: all of a bidder's together

@@ -26,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[2] / ".venv" / "object-stores"
 FAKE_GCS = ROOT / "bin" / "fake-gcs-server"
 AZURITE = ROOT / "azurite" / "node_modules" / ".bin" / "azurite-blob"
 GO_PACKAGE = "github.com/fsouza/fake-gcs-server@v1.56.1"
-GO_FLAGS = "-mod=mod -buildvcs=false -modcacherw"
 NPM_PACKAGE = "azurite@3.37.0"
 ACCOUNT = "devstoreaccount1"
 ACCOUNT_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -62,8 +61,13 @@ def install() -> None:
 def go_install(program: Path, package: str) -> None:
     """Builds a program of Go, unless it is there already or Go is not."""
     if not program.exists() and (go := shutil.which("go")):
-        folders = {"GOPATH": str(ROOT / "go"), "GOBIN": str(ROOT / "bin")}
-        subprocess.run([go, "install", package], env={**os.environ, **folders, "GOFLAGS": GO_FLAGS}, check=True)
+        subprocess.run([go, "install", package], env=go_environment(), check=True)
+
+
+def go_environment() -> Mapping[str, str]:
+    """Environment of Go that keeps all it makes below `ROOT`."""
+    folders = {"GOPATH": str(ROOT / "go"), "GOBIN": str(ROOT / "bin")}
+    return {**os.environ, **folders, "GOFLAGS": "-mod=mod -buildvcs=false -modcacherw"}
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,6 @@ one with Maven.
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.maven import build
-from tests.support.object_stores import GO_FLAGS, ROOT, ObjectStore, go_install, served
+from tests.support.object_stores import ROOT, ObjectStore, go_environment, go_install, served
 from tests.support.ports import free_port
 from tests.support.provider import REPOSITORY
 
@@ -138,9 +137,8 @@ def _install_seaweedfs() -> None:
         f"module weedbuild\ngo 1.26\nrequire github.com/seaweedfs/seaweedfs {_SEAWEED}\n"
         "replace github.com/tyler-smith/go-bip39 => github.com/cosmos/go-bip39 v1.0.0\n"
     )
-    flags = {"GOPATH": str(ROOT / "go"), "GOFLAGS": GO_FLAGS}
     command = ["go", "build", "-o", str(_program("weed")), "github.com/seaweedfs/seaweedfs/weed"]
-    subprocess.run(command, cwd=folder, env={**os.environ, **flags}, check=True)
+    subprocess.run(command, cwd=folder, env=go_environment(), check=True)
 
 
 def _seaweedfs(folder: Path, port: int) -> Sequence[str]:
