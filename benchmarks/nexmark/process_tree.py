@@ -30,16 +30,16 @@ class Usage:
 
 def usage(root: int) -> Usage:
     """Usage of the process `root` and its descendants."""
-    cpu, written = 0.0, 0
+    ticks, written = 0, 0
     for pid in _tree(root):
         try:
             fields = _stat(pid)
             io = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue  # it has ended; its parent counts it
-        cpu += sum(map(int, fields[11:15])) / _TICKS
+        ticks += sum(map(int, fields[11:15]))
         written += next(int(line.split()[1]) for line in io.splitlines() if line.startswith("write_bytes"))
-    return Usage(cpu, written)
+    return Usage(ticks / _TICKS, written)
 
 
 def busy_cores(seconds: float) -> float:
