@@ -112,7 +112,7 @@ def configure(
     restore
         Load of state at a start: `lazy` or `eager`.
     compression
-        Compression of new state: `none`, `lz4` or `zstd`.
+        Compression of new state: `lz4`, `zstd` or `none`.
     change_feed
         Content of the change feed: `outcome` or `writes`.
     real_time_mode

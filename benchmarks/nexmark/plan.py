@@ -23,7 +23,7 @@ BATCH = "batch"
 COMPETITORS: Mapping[str, Provider] = {
     name: provider
     for name, provider in {**PROVIDERS, DISK.name: DISK}.items()
-    if name in (OURS.name, "ckpt-lz4", DISK.name, "hdfs", "rocksdb", "rocksdb-changelog", "rocksdb-ids")
+    if name in (OURS.name, "ckpt-none", DISK.name, "hdfs", "rocksdb", "rocksdb-changelog", "rocksdb-ids")
 }
 """Providers by name, ours first."""
 

@@ -21,7 +21,7 @@ from benchmarks.stores.workloads import BEST_BUILT_IN, BYTES, GROWTH, PARTITIONS
 
 COLOURS: Mapping[str, str] = {
     OURS.name: "#c2410c",
-    "ckpt-lz4": "#ea580c",
+    "ckpt-none": "#ea580c",
     "ckpt-zstd": "#f59e0b",
     "hdfs": "#1d4ed8",
     "rocksdb": "#15803d",

@@ -56,11 +56,14 @@ OURS = Provider(
     {MEMORY_BUDGET.key: "{mb}m"},
     built_in=False,
 )
-COMPRESSED = tuple(
+OTHER_CODECS = tuple(
     replace(
-        OURS, name=f"ckpt-{codec}", title=f"spark-ckpt, {codec}", settings={**OURS.settings, COMPRESSION.key: codec}
+        OURS,
+        name=f"ckpt-{codec}",
+        title="spark-ckpt, uncompressed" if codec == "none" else f"spark-ckpt, {codec}",
+        settings={**OURS.settings, COMPRESSION.key: codec},
     )
-    for codec in ("lz4", "zstd")
+    for codec in ("none", "zstd")
 )
 FLOOR = Provider(
     "floor", "floor: nothing durable", "org.apache.spark.sql.benchmark.FloorStateStoreProvider", built_in=False
@@ -69,7 +72,7 @@ PROVIDERS: Mapping[str, Provider] = {
     provider.name: provider
     for provider in (
         OURS,
-        *COMPRESSED,
+        *OTHER_CODECS,
         Provider("hdfs", "HDFSBacked", _BUILT_IN + "HDFSBackedStateStoreProvider"),
         Provider("rocksdb", "RocksDB", _ROCKSDB, {}, _ROCKSDB_MEMORY),
         Provider("rocksdb-changelog", "RocksDB, changelog", _ROCKSDB, _CHANGELOG, _ROCKSDB_MEMORY),

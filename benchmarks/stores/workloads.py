@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from benchmarks.stores.providers import COMPRESSED, FLOOR, OURS
+from benchmarks.stores.providers import FLOOR, OTHER_CODECS, OURS
 
 LOAD_ROWS = 1_000_000
 """Maximum number of keys loaded in one batch."""
@@ -20,7 +20,7 @@ IN_MEMORY = (OURS.name, "hdfs", "rocksdb", "rocksdb-changelog", FLOOR.name)
 BEYOND_MEMORY = (OURS.name, "rocksdb", "rocksdb-changelog", "rocksdb-ids")
 """Providers that can have more state than memory."""
 
-BY_CODEC = (OURS.name, *(provider.name for provider in COMPRESSED))
+BY_CODEC = (OURS.name, *(provider.name for provider in OTHER_CODECS))
 """Our provider with each compression."""
 
 

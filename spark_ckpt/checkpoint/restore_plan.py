@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeAlias
 
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.config import CheckpointConfig
-from spark_ckpt.format.segment_flags import ORDERED
+from spark_ckpt.format.segment_flags import COMPRESSED, ORDERED
 
 RestoreMode: TypeAlias = Literal["by_segment", "by_key_group", "by_row"]
 """How a store loads its state.
@@ -26,9 +26,9 @@ MAX_LOOKUP_SHARE: Final = 8
 """Parts of a load of everything of which lookups may cost one, until the rest is loaded too: what a batch that wants
 everything spends on lookups in vain."""
 
-MAX_DELTA_SHARE: Final = 2
+MAX_DELTA_SHARE: Final = 1
 """Parts of the base of which the deltas may have one, for lookups in the base to pay: all deltas are loaded before the
-first one."""
+first one. A base is due at about this size, so heavier chains are those of a storage that is too slow for bases."""
 
 NEWEST_DELTAS: Final = 4
 """Number of newest deltas that tell how much a batch changes."""
@@ -37,8 +37,14 @@ MAX_BATCH_SHARE: Final = 256
 """Parts of the base of which each of these batches may have changed one. After heavier ones, the next batch is likely
 to want many rows, too."""
 
+COMPRESSED_WEIGHT: Final = 3
+"""Bytes of such a batch that mean as many rows as one byte of a compressed base: small blocks compress less."""
+
 ROW_COST: Final = 25
 """Cost of a lookup, which reads a file twice, in rows of a load of everything."""
+
+COMPRESSED_ROW_COST: Final = 50
+"""The same in a compressed base, of which it decompresses about three chunks."""
 
 CHECKED_ROWS: Final = 32
 """Rows of a key group that are read and checked, before its first lookup, in the time of one that is loaded."""
@@ -96,7 +102,7 @@ def restore_plan(
     return RestorePlan(
         "by_row",
         budget=chain.rows // MAX_LOOKUP_SHARE,
-        row_cost=ROW_COST,
+        row_cost=COMPRESSED_ROW_COST if chain.entries[0].has(COMPRESSED) else ROW_COST,
         key_group_cost=chain.rows // max(1, chain.entries[0].offsets.size) // CHECKED_ROWS,
         rest_after_ms=REST_AFTER_MS,
     )
@@ -107,9 +113,10 @@ def _lookups_pay(chain: Chain) -> bool:
     if not chain.entries or not chain.entries[0].has(ORDERED):
         return False
     base, *deltas = chain.entries
+    weight = base.size * (COMPRESSED_WEIGHT if base.has(COMPRESSED) else 1)
     if any(delta.is_base or delta.has(ORDERED) for delta in deltas):
         return False
     batches = (delta.size // (delta.version - delta.first_version + 1) for delta in deltas[-NEWEST_DELTAS:])
     return sum(delta.size for delta in deltas) * MAX_DELTA_SHARE <= base.size and all(
-        changed * MAX_BATCH_SHARE <= base.size for changed in batches
+        changed * MAX_BATCH_SHARE <= weight for changed in batches
     )

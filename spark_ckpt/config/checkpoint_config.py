@@ -70,7 +70,7 @@ class CheckpointConfig:
     max_deltas: int = 16
     max_delta_ratio: float = 1.0
     restore: str = "lazy"
-    compression: str = "none"
+    compression: str = "lz4"
     change_feed: str = "outcome"
     real_time_mode: str = "refused"
     python: str | None = None

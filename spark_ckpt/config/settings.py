@@ -231,10 +231,10 @@ RESTORE = Setting[str](
 COMPRESSION = Setting[str](
     "compression",
     "name",
-    "none",
-    "Compression of new state in files and in `_metadata`: `none`, `lz4` or `zstd`. Fewer bytes on the storage and on "
-    "the network, for more work of the executors; worth it on object stores. A query may change it at any start, and "
-    "releases before 0.2.0 cannot read compressed state.",
+    "lz4",
+    "Compression of new state in files and in `_metadata`: `lz4`, `zstd` or `none`. LZ4 costs batches nothing that can "
+    "be measured; Zstandard writes about a third less, for more work of the executors. A query may change it at any "
+    "start, and releases before 0.2.0 cannot read compressed state.",
     one_of(*_CODECS),
 )
 CHANGE_FEED = Setting[str](

@@ -33,8 +33,8 @@ COMPRESSED = SegmentFlag("compressed", 1, any, Feature.COMPRESSED_BLOCKS, is_wid
 """The segment has blocks with a compressed body."""
 
 ORDERED = SegmentFlag("ordered", 2, all)
-"""The segment has all of the state at its version, as single values in the order of their keys' hashes and without
-compression (docs/protocol.md, section 2): rows can be looked up in its file."""
+"""The segment has all of the state at its version, as single values in the order of their keys' hashes, and
+compressed in chunks if at all (docs/protocol.md, section 2): rows can be looked up in its file."""
 
 FLAGS = (COMPRESSED, ORDERED)
 """All flags."""

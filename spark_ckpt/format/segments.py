@@ -29,6 +29,9 @@ KIND_AT = 5
 MAX_BODY_BYTES = 1 << 30
 """Largest body of a block in bytes, before compression."""
 
+MIN_CHUNK_BITS, MAX_CHUNK_BITS = 10, 24
+"""Smallest and largest logarithm to base 2 of the bytes of a chunk."""
+
 _HEADER = struct.Struct(">iBBBBiqii")
 _CRC = struct.Struct(">I")
 _I32 = struct.Struct(">i")
@@ -137,6 +140,7 @@ class BlockHeader:
         sections: number of sections.
         body_length: bytes of the body in the file.
         codec: number of its codec.
+        chunk_bits: logarithm to base 2 of the bytes of a chunk before compression; 0 if the body is not cut.
     """
 
     kind: SegmentKind
@@ -145,6 +149,7 @@ class BlockHeader:
     sections: int
     body_length: int
     codec: int = _UNCOMPRESSED
+    chunk_bits: int = 0
 
     @property
     def length(self) -> int:
@@ -167,7 +172,7 @@ def check_block(data: bytes, position: int, path: str, start: int = 0) -> BlockH
     at = start + position
     if len(data) < position + HEADER_BYTES:
         raise SegmentError(path, at, f"expected a block of at least 32 bytes, found {max(0, len(data) - position)}")
-    magic, fmt, kind, codec, reserved, key_group, version, sections, length = _HEADER.unpack_from(data, position)
+    magic, fmt, kind, codec, chunk_bits, key_group, version, sections, length = _HEADER.unpack_from(data, position)
     if magic != MAGIC:
         raise SegmentError(path, at, f"not a block: magic number {magic & 0xFFFFFFFF:#010x} instead of {MAGIC:#010x}")
     if fmt != FORMAT:
@@ -184,11 +189,11 @@ def check_block(data: bytes, position: int, path: str, start: int = 0) -> BlockH
         raise SegmentError(path, at + 28, f"the block is damaged: checksum {found:#010x} instead of {stored:#010x}")
     if codec != _UNCOMPRESSED and codec not in _CODECS:
         raise SegmentError(path, at + 6, f"unknown block codec {codec}")
-    if reserved != 0:
-        raise SegmentError(path, at + 7, f"the reserved byte of the block is {reserved}, not 0")
+    if chunk_bits != 0 and (codec == _UNCOMPRESSED or not MIN_CHUNK_BITS <= chunk_bits <= MAX_CHUNK_BITS):
+        raise SegmentError(path, at + 7, f"chunks of 2^{chunk_bits} bytes in a block with codec {codec}")
     if kind not in (SegmentKind.BASE, SegmentKind.DELTA):
         raise SegmentError(path, at + 5, f"unknown block kind {kind}; 1 (base) and 2 (delta) are supported")
-    return BlockHeader(SegmentKind(kind), key_group, version, sections, length, codec)
+    return BlockHeader(SegmentKind(kind), key_group, version, sections, length, codec, chunk_bits)
 
 
 def decode_block(data: bytes, position: int, path: str, start: int = 0) -> Block:
@@ -216,7 +221,7 @@ def read_block(data: bytes, position: int, path: str, start: int = 0) -> tuple[B
     content = data[body_start : body_start + header.body_length]
     if header.codec != _UNCOMPRESSED:
         try:
-            content = _decompressed(content, _CODECS[header.codec])
+            content = _decompressed(content, _CODECS[header.codec], header.chunk_bits)
         except (ValueError, struct.error, OSError) as e:
             raise SegmentError(path, start + body_start, f"the body cannot be decompressed: {e}") from e
     body = DataInput(content, path)
@@ -261,7 +266,7 @@ def list_rows(data: bytes, start: int, end: int, *, appended: bool) -> list[tupl
     return rows
 
 
-def _decompressed(body: bytes, codec: str) -> bytes:
+def _decompressed(body: bytes, codec: str, chunk_bits: int) -> bytes:
     """Body of a block with this codec.
 
     Raises:
@@ -272,7 +277,23 @@ def _decompressed(body: bytes, codec: str) -> bytes:
     (length,) = _I32.unpack_from(body)
     if not 0 <= length <= MAX_BODY_BYTES:
         raise ValueError(f"it states a length of {length} bytes")
-    content = pa.decompress(body[_I32.size :], decompressed_size=length, codec=codec, asbytes=True)
+    if not chunk_bits:
+        return _restored(body[_I32.size :], length, codec)
+    chunk = 1 << chunk_bits
+    count = -(-length // chunk)
+    stored = struct.unpack_from(f">{count}i", body, _I32.size)
+    starts = np.cumsum((_I32.size * (1 + count), *stored), dtype=np.int64).tolist()
+    if starts[-1] != len(body) or not all(0 < size <= chunk for size in stored):
+        raise ValueError(f"its chunks end at {starts[-1]} of {len(body)} bytes, or one has no bytes or too many")
+    plain = (min(chunk, length - i * chunk) for i in range(count))
+    return b"".join(
+        body[start : start + size] if size == bytes_of else _restored(body[start : start + size], bytes_of, codec)
+        for start, size, bytes_of in zip(starts, stored, plain, strict=False)
+    )
+
+
+def _restored(data: bytes, length: int, codec: str) -> bytes:
+    content = pa.decompress(data, decompressed_size=length, codec=codec, asbytes=True)
     if len(content) != length:
         raise ValueError(f"it has {len(content)} bytes and states {length}")
     return bytes(content)

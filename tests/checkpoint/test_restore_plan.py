@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.checkpoint.restore_plan import (
     AT_ONCE,
     CHECKED_ROWS,
+    COMPRESSED_ROW_COST,
     MAX_LOOKUP_SHARE,
     MIN_LAZY_ROWS,
     REST_AFTER_MS,
@@ -61,6 +64,12 @@ def test_rows_of_a_large_state_with_few_changes_are_looked_up() -> None:
     assert planned(base(), segment(2, 2, 1000), segment(3, 40, 400_000)) == BY_ROW
 
 
+def test_lookups_in_a_compressed_base_cost_more() -> None:
+    plan = planned(base(flags=ORDERED.bit | COMPRESSED.bit))
+    assert plan == dataclasses.replace(BY_ROW, row_cost=COMPRESSED_ROW_COST)
+    assert planned(base(), segment(2, 2, 1000, COMPRESSED.bit)) == BY_ROW
+
+
 def test_the_changes_of_the_first_batch_take_the_place_of_a_base() -> None:
     assert planned(segment(1, 1, BASE_BYTES, ORDERED.bit), segment(2, 2, 1000)) == BY_ROW
 
@@ -85,6 +94,14 @@ def test_the_first_access_loads_everything_from_a_slow_storage() -> None:
     assert planned(base(), slow=True) == AT_FIRST_ACCESS
 
 
+def test_batches_are_compared_with_the_rows_of_a_compressed_base() -> None:
+    """Small blocks compress less, so their bytes have fewer rows."""
+    compressed = base(size=BASE_BYTES // 3, flags=ORDERED.bit | COMPRESSED.bit)
+    light, heavy = BASE_BYTES // 3 * 3 // 256, BASE_BYTES // 3 * 3 // 256 + 1
+    assert planned(compressed, segment(2, 2, light, COMPRESSED.bit)).budget
+    assert planned(compressed, segment(2, 2, heavy, COMPRESSED.bit)) == AT_FIRST_ACCESS
+
+
 @pytest.mark.parametrize("flags", [0, COMPRESSED.bit])
 def test_the_first_access_loads_everything_from_a_base_that_cannot_be_searched(flags: int) -> None:
     assert planned(base(flags=flags)) == AT_FIRST_ACCESS
@@ -107,12 +124,12 @@ def test_the_first_access_loads_everything_after_a_heavy_batch() -> None:
     assert planned(base(), segment(2, 3, 2 * heavy), *newer, segment(7, 7, 10)) == BY_ROW
 
 
-def test_the_first_access_loads_everything_if_the_deltas_weigh_half_of_the_base() -> None:
+def test_the_first_access_loads_everything_if_the_deltas_weigh_more_than_the_base() -> None:
     def many(size: int) -> list[SegmentRef]:
         return [segment(2 + 1000 * n, 1001 + 1000 * n, size) for n in range(4)]
 
-    assert planned(base(), *many(BASE_BYTES // 8)) == BY_ROW
-    assert planned(base(), *many(BASE_BYTES // 8 + 1)) == AT_FIRST_ACCESS
+    assert planned(base(), *many(BASE_BYTES // 4)) == BY_ROW
+    assert planned(base(), *many(BASE_BYTES // 4 + 1)) == AT_FIRST_ACCESS
 
 
 @given(st.integers(0, 10**12), st.lists(st.integers(0, 10**10), max_size=6), st.booleans(), st.booleans())

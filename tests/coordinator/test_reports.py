@@ -244,7 +244,7 @@ def test_a_run_is_reported_with_all_settings_and_without_credentials(tmp_path: P
     assert list(values) == [setting.suffix for setting in SETTINGS]
     assert values["retained"] == ("5", True, "2")
     assert values["timeout"][:2] == ("5m", True)
-    assert (values["bridge.timeout"], values["compression"]) == (("300s", False, "300s"), ("none", False, "none"))
+    assert (values["bridge.timeout"], values["compression"]) == (("300s", False, "300s"), ("lz4", False, "lz4"))
     assert values["maxParallelism"] == ("", False, "")
     assert values["python"][:2] == ("s3a://***@bucket/python", True)
 

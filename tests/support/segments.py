@@ -88,15 +88,26 @@ def placed(segment: SegmentRef, path: str, start: int = 0, file_size: int | None
     return copy
 
 
-def encode_block(block: Block, codec: int = 0) -> bytes:
-    """Bytes of a block, with the codec of this number."""
+def encode_block(block: Block, codec: int = 0, chunk_bits: int = 0) -> bytes:
+    """Bytes of a block, with the codec of this number, and in chunks of 2 to the power `chunk_bits` bytes unless 0."""
     body = b"".join(_encode_section(section) for section in block.sections)
-    if codec:
+    if codec and chunk_bits:
+        body = _in_chunks(body, codec, 1 << chunk_bits)
+    elif codec:
         body = _I32.pack(len(body)) + pa.compress(body, codec=CODECS[codec], asbytes=True)
     start = _HEADER.pack(
-        MAGIC, FORMAT, block.kind, codec, 0, block.key_group, block.version, len(block.sections), len(body)
+        MAGIC, FORMAT, block.kind, codec, chunk_bits, block.key_group, block.version, len(block.sections), len(body)
     )
     return start + _CRC.pack(google_crc32c.value(start + body)) + body
+
+
+def _in_chunks(body: bytes, codec: int, size: int) -> bytes:
+    stored = []
+    for start in range(0, len(body), size):
+        plain = body[start : start + size]
+        packed = pa.compress(plain, codec=CODECS[codec], asbytes=True)
+        stored.append(packed if len(packed) < len(plain) else plain)
+    return b"".join((_I32.pack(len(body)), *(_I32.pack(len(chunk)) for chunk in stored), *stored))
 
 
 def _encode_section(section: Section) -> bytes:

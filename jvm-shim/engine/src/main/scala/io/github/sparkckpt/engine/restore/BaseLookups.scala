@@ -12,8 +12,8 @@ import org.apache.spark.unsafe.Platform
 /**
  * Lookups of single keys in a base that stays in its file. Its rows are in the order of their keys' hashes
  * ([[HashOrder]]), so the hash of a key tells about where it is: one read finds most keys, and another one reads the
- * value. The first lookup in a key group reads and checks its block, since single rows have no checksums. Not
- * thread-safe.
+ * value. Of a compressed block, a read restores the chunks that have the bytes. The first lookup in a key group reads
+ * and checks its block, since single rows have no checksums. Not thread-safe.
  *
  * @param segment   the base, with the key groups of its blocks
  * @param keyGroups key group of a key
@@ -39,6 +39,7 @@ private[engine] final class BaseLookups(segment: StateSegment, keyGroups: KeyGro
   private var least = 0L
   private var most = 0L
 
+  private val buffers = new BlockBody.Buffers
   private var value = new Array[Byte](256)
   private var length = 0
   private var placeBytes = 0L
@@ -46,7 +47,7 @@ private[engine] final class BaseLookups(segment: StateSegment, keyGroups: KeyGro
   reader.start(segment)
 
   /** Bytes of memory, estimated during a lookup. */
-  def memoryBytes: Long = placeBytes + window.length + value.length + reader.memoryBytes
+  def memoryBytes: Long = placeBytes + window.length + value.length + buffers.memoryBytes + reader.memoryBytes
 
   /** Value of the key of the last lookup that has found one. It is valid until the next one. */
   def valueBase: AnyRef = value
@@ -129,8 +130,8 @@ private[engine] final class BaseLookups(segment: StateSegment, keyGroups: KeyGro
   private def narrow(i: Int, wanted: Long): Unit = {
     val found = hashOf(i) & 0xFFFFFFFFL
     if (found < least || found > most) {
-      throw new StateStreamDamagedException(
-        segment.source.name, rows.keyAt(i), "the rows are not in the order of their keys' hashes", null)
+      throw new StateStreamDamagedException(segment.source.name, rows.body.start + rows.keyAt(i),
+        "the rows are not in the order of their keys' hashes", null)
     }
     if (found < wanted) {
       low = i + 1
@@ -146,7 +147,7 @@ private[engine] final class BaseLookups(segment: StateSegment, keyGroups: KeyGro
     Bytes.hash(window, at, keyLength(i))
   }
 
-  private def keyLength(i: Int): Int = (rows.keyAt(i + 1) - rows.keyAt(i)).toInt
+  private def keyLength(i: Int): Int = rows.keyAt(i + 1) - rows.keyAt(i)
 
   /** Offset of a key in the window, which is read anew unless it has the key. */
   private def keyAt(i: Int): Long = {
@@ -165,15 +166,15 @@ private[engine] final class BaseLookups(segment: StateSegment, keyGroups: KeyGro
       if (end - 1 > i) end = i + 1 + (end - 1 - i) / 2
       if (first < i) first = i - (i - first) / 2
     }
-    val count = (rows.keyAt(end) - rows.keyAt(first)).toInt
+    val count = rows.keyAt(end) - rows.keyAt(first)
     if (count > window.length) window = new Array[Byte](count)
-    segment.source.readFully(rows.keyAt(first), window, 0, count)
+    rows.body.readFully(rows.keyAt(first), window, count, buffers)
   }
 
   private def readValue(i: Int): Unit = {
-    length = (rows.valueAt(i + 1) - rows.valueAt(i)).toInt
+    length = rows.valueAt(i + 1) - rows.valueAt(i)
     if (length > value.length) value = new Array[Byte](math.max(length, 2 * value.length))
-    segment.source.readFully(rows.valueAt(i), value, 0, length)
+    rows.body.readFully(rows.valueAt(i), value, length, buffers)
   }
 }
 

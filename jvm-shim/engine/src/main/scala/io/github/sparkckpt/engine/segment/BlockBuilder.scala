@@ -24,6 +24,7 @@ private[engine] final class BlockBuilder(codec: BlockCodec) {
   private var packed = new Array[Byte](0)
   private var compressed = 0L
   private var sections = 0
+  private var ordered = 0
 
   /** The block so far, until `position`. */
   var bytes = new Array[Byte](4096)
@@ -38,6 +39,7 @@ private[engine] final class BlockBuilder(codec: BlockCodec) {
   def start(): Unit = {
     position = HeaderBytes
     sections = 0
+    ordered = 0
   }
 
   /**
@@ -75,13 +77,10 @@ private[engine] final class BlockBuilder(codec: BlockCodec) {
     sections += 1
   }
 
-  /**
-   * Brings the entries of the section, which is complete, into the order of their keys' hashes. Not those of a
-   * compressed block, whose rows cannot be looked up, and whose order may help its codec.
-   */
+  /** Brings the entries of the section, which is complete, into the order of their keys' hashes. */
   def orderSection(): Unit = {
     if (order == null) order = new HashOrder
-    if (codec != BlockCodec.Uncompressed || !order.sort(bytes, section, position)) unordered += 1
+    if (order.sort(bytes, section, position)) ordered += 1 else unordered += 1
   }
 
   def putInt(x: Int): Unit = {
@@ -105,14 +104,16 @@ private[engine] final class BlockBuilder(codec: BlockCodec) {
 
   /** Completes the block with its header and checksum, and writes it; returns its length. */
   def writeTo(out: OutputStream, group: Int, isBase: Boolean, version: Long): Int = {
-    val packedLength = pack()
+    // Rows of an ordered section can be looked up, if they are not compressed with all others.
+    val chunkBits = if (sections == 1 && ordered == 1) ChunkBits else 0
+    val packedLength = pack(chunkBits != 0)
     if (packedLength == 0) {
-      writeHeader(BlockCodec.Uncompressed, group, isBase, version, bytes, HeaderBytes, position - HeaderBytes)
+      writeHeader(BlockCodec.Uncompressed, 0, group, isBase, version, bytes, HeaderBytes, position - HeaderBytes)
       out.write(bytes, 0, position)
       position
     } else {
       compressed += 1
-      writeHeader(codec, group, isBase, version, packed, 0, packedLength)
+      writeHeader(codec, chunkBits, group, isBase, version, packed, 0, packedLength)
       out.write(bytes, 0, HeaderBytes)
       out.write(packed, 0, packedLength)
       HeaderBytes + packedLength
@@ -120,21 +121,32 @@ private[engine] final class BlockBuilder(codec: BlockCodec) {
   }
 
   /** Compresses the body; returns its new length with what precedes it, 0 if it stays as it is. */
-  private def pack(): Int = {
+  private def pack(inChunks: Boolean): Int = {
     val length = position - HeaderBytes
     codec match {
       case compressor: BlockCompressor if length >= MinCompressed =>
-        val room = PlainLengthBytes + compressor.bound(length)
-        if (packed.length < room) packed = new Array[Byte](room)
-        ListCursor.putInt(packed, Platform.BYTE_ARRAY_OFFSET, length)
-        val total = PlainLengthBytes + compressor.compress(bytes, HeaderBytes, length, packed, PlainLengthBytes)
+        val total = if (inChunks) packInChunks(compressor, length) else packWhole(compressor, length)
         if (total < length) total else 0
       case _ => 0
     }
   }
 
+  private def packInChunks(compressor: BlockCompressor, length: Int): Int = {
+    reservePacked(Chunks.bound(compressor, length))
+    Chunks.compress(compressor, bytes, HeaderBytes, length, packed)
+  }
+
+  private def packWhole(compressor: BlockCompressor, length: Int): Int = {
+    reservePacked(PlainLengthBytes + compressor.bound(length))
+    ListCursor.putInt(packed, Platform.BYTE_ARRAY_OFFSET, length)
+    PlainLengthBytes + compressor.compress(bytes, HeaderBytes, length, packed, PlainLengthBytes)
+  }
+
+  private def reservePacked(size: Int): Unit = if (packed.length < size) packed = new Array[Byte](size)
+
   private def writeHeader(
       of: BlockCodec,
+      chunkBits: Int,
       group: Int,
       isBase: Boolean,
       version: Long,
@@ -144,7 +156,7 @@ private[engine] final class BlockBuilder(codec: BlockCodec) {
     val end = position
     position = 0
     putInt(Magic)
-    putInt((Version << 24) | ((if (isBase) KindBase else KindDelta) << 16) | (of.id << 8))
+    putInt((Version << 24) | ((if (isBase) KindBase else KindDelta) << 16) | (of.id << 8) | chunkBits)
     putInt(group)
     putInt((version >>> 32).toInt)
     putInt(version.toInt)

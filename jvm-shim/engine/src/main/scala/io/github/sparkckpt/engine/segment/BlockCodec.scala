@@ -21,8 +21,8 @@ sealed abstract class BlockCompressor(id: Int, name: String) extends BlockCodec(
   /** Compresses bytes into an array, from `toOffset` on; returns their number there. */
   def compress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toOffset: Int): Int
 
-  /** Restores bytes at the start of an array, which is larger than them; returns their number, -1 for nonsense. */
-  def decompress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toLength: Int): Int
+  /** Restores bytes into an array, from `toOffset` on; returns their number, at most `toLength`, or -1 for nonsense. */
+  def decompress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toOffset: Int, toLength: Int): Int
 }
 
 object BlockCodec {
@@ -41,8 +41,9 @@ object BlockCodec {
     override def compress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toOffset: Int): Int =
       compressor.compress(from, offset, length, to, toOffset, to.length - toOffset)
 
-    override def decompress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toLength: Int): Int =
-      try decompressor.decompress(from, offset, length, to, 0, toLength) catch { case _: LZ4Exception => -1 }
+    override def decompress(
+        from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toOffset: Int, toLength: Int): Int =
+      try decompressor.decompress(from, offset, length, to, toOffset, toLength) catch { case _: LZ4Exception => -1 }
   }
 
   /** A Zstandard frame. */
@@ -56,8 +57,10 @@ object BlockCodec {
     override def compress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toOffset: Int): Int =
       Math.toIntExact(Zstd.compressByteArray(to, toOffset, to.length - toOffset, from, offset, length, Level))
 
-    override def decompress(from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toLength: Int): Int =
-      try Zstd.decompressByteArray(to, 0, toLength, from, offset, length).toInt catch { case _: ZstdException => -1 }
+    override def decompress(
+        from: Array[Byte], offset: Int, length: Int, to: Array[Byte], toOffset: Int, toLength: Int): Int =
+      try Zstd.decompressByteArray(to, toOffset, toLength, from, offset, length).toInt
+      catch { case _: ZstdException => -1 }
   }
 
   val All: Seq[BlockCodec] = Seq(Uncompressed, Lz4, Zstandard)

@@ -2,9 +2,10 @@
 package io.github.sparkckpt.engine.segment
 
 /**
- * Places of the rows of a block with one section of single values, as positions in its source. Rows of the same lengths
- * take no memory; others take eight bytes each.
+ * Places of the rows of a block with one section of single values, as positions in its body before compression. Rows of
+ * the same lengths take no memory; others take eight bytes each.
  *
+ * @param body      the body
  * @param family    column family
  * @param rows      number of rows
  * @param keysAt    start of the first key
@@ -13,10 +14,11 @@ package io.github.sparkckpt.engine.segment
  * @param valueEnds likewise
  */
 private[engine] final class RowPlaces private (
+    val body: BlockBody,
     val family: String,
     val rows: Int,
-    keysAt: Long,
-    valuesAt: Long,
+    keysAt: Int,
+    valuesAt: Int,
     keyLength: Int,
     valueLength: Int,
     keyEnds: Array[Int],
@@ -24,14 +26,14 @@ private[engine] final class RowPlaces private (
 
   /** Bytes of memory. */
   def memoryBytes: Long =
-    RowPlaces.ObjectBytes + (if (keyEnds == null) 0L else keyEnds.length * 4L) +
+    RowPlaces.ObjectBytes + body.memoryBytes + (if (keyEnds == null) 0L else keyEnds.length * 4L) +
       (if (valueEnds == null) 0L else valueEnds.length * 4L)
 
   /** Position of a key; that of the number of rows is the end of the keys. */
-  def keyAt(i: Int): Long = keysAt + (if (keyEnds == null) i * keyLength else before(keyEnds, i))
+  def keyAt(i: Int): Int = keysAt + (if (keyEnds == null) i * keyLength else before(keyEnds, i))
 
   /** Position of a value; that of the number of rows is the end of the values. */
-  def valueAt(i: Int): Long = valuesAt + (if (valueEnds == null) i * valueLength else before(valueEnds, i))
+  def valueAt(i: Int): Int = valuesAt + (if (valueEnds == null) i * valueLength else before(valueEnds, i))
 
   private def before(ends: Array[Int], i: Int): Int = if (i == 0) 0 else ends(i - 1)
 }
@@ -42,17 +44,16 @@ private[engine] object RowPlaces {
   /**
    * Places of the rows of a section.
    *
-   * @param body    array with the section
-   * @param end     end of the section in it
-   * @param toFirst what to add to a position in the array for that in the source
+   * @param section the section, in an array that has the body from `start` on
+   * @param end     end of the section in the array
    * @param fail    reports a section whose lengths are wrong
    */
   def of(
+      body: BlockBody,
       family: String,
-      body: Array[Byte],
       section: SectionLayout,
+      start: Int,
       end: Int,
-      toFirst: Long,
       fail: String => Nothing): RowPlaces = {
     val n = section.rows
     val keyEnds = if (section.sameKeys) null else endsOf(n, section.keyLength, fail)
@@ -64,8 +65,8 @@ private[engine] object RowPlaces {
       if (ends == null) n.toLong * length else if (n == 0) 0L else ends(n - 1).toLong
     val keyBytes = total(keyEnds, keyLength)
     if (section.keysAt + keyBytes + total(valueEnds, valueLength) != end) fail("a section is not as long as its block")
-    val keysAt = section.keysAt + toFirst
-    new RowPlaces(family, n, keysAt, keysAt + keyBytes, keyLength, valueLength, keyEnds, valueEnds)
+    val keysAt = section.keysAt - start
+    new RowPlaces(body, family, n, keysAt, keysAt + keyBytes.toInt, keyLength, valueLength, keyEnds, valueEnds)
   }
 
   private def endsOf(n: Int, length: Int => Int, fail: String => Nothing): Array[Int] = {

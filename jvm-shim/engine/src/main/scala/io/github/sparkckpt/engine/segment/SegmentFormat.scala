@@ -13,6 +13,7 @@ private[engine] object SegmentFormat {
 
   final val HeaderBytes = SegmentConstants.HeaderBytes
   final val CodecAt = 6
+  final val ChunkBitsAt = 7
   final val KeyGroupAt = 8
   final val StateVersionAt = 12
   final val SectionsAt = 20
@@ -21,6 +22,13 @@ private[engine] object SegmentFormat {
 
   /** Bytes before a compressed body: the length of the body. */
   final val PlainLengthBytes = 4
+
+  /** Logarithm to base 2 of the bytes of a chunk that writers use: 8 KiB. A lookup decompresses three or four. */
+  final val ChunkBits = 13
+
+  /** Smallest and largest such logarithm. */
+  final val MinChunkBits = 10
+  final val MaxChunkBits = 24
 
   /** Least bytes of a body to compress. */
   final val MinCompressed = 64

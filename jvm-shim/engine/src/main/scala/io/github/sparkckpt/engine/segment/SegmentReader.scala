@@ -70,6 +70,10 @@ private[engine] final class SegmentReader(sink: SegmentSink, filter: RestoreFilt
   private var position = 0
   private var end = 0
   private var restored = new Array[Byte](0)
+  // The chunks of the body, if it has some: where the first is in `buffer`, and how many are in `restored`.
+  private var chunks: Chunks = _
+  private var chunksAt = 0
+  private var chunksRestored = 0
   private var sectionFlags: Byte = 0
 
   private var segment: StateSegment = _
@@ -124,21 +128,29 @@ private[engine] final class SegmentReader(sink: SegmentSink, filter: RestoreFilt
    *
    * @param index  position among the segment's offsets
    * @param newest highest version that the block may have
-   * @return None if its rows are compressed, or are not single values of one column family
+   * @return None if it is compressed as a whole, or its rows are not single values of one column family
    * @throws StateStreamDamagedException if the contents were changed after they were written
    */
   def placesOf(index: Int, newest: Long): Option[RowPlaces] = {
     blockOffset = segment.offsets(index)
     readBlock(segment.isBase, newest, last)
-    if (int(position + SectionsAt) != 1 || buffer(position + CodecAt) != BlockCodec.Uncompressed.id) {
+    val codec = BlockCodec.of(buffer(position + CodecAt)).get
+    val bits = buffer(position + ChunkBitsAt).toInt
+    if (int(position + SectionsAt) != 1 || (codec != BlockCodec.Uncompressed && bits == 0)) {
       None
     } else {
-      val start = position
-      openBody(BlockCodec.Uncompressed, start + HeaderBytes, int(start + BodyLengthAt))
+      openBody(codec, bits, position + HeaderBytes, int(position + BodyLengthAt), isWhole = false)
+      restoreLengths()
       val name = familyName(readName())
       val section = startSection(segment.isBase)
-      if ((sectionFlags & Lists) != 0) None
-      else Some(RowPlaces.of(name, body, section, end, blockOffset - start, fail(_)))
+      if ((sectionFlags & Lists) != 0) {
+        None
+      } else {
+        val start = blockOffset + HeaderBytes
+        val stored =
+          if (chunks == null) new BlockBody.Plain(source, start) else new BlockBody.Chunked(source, start, chunks)
+        Some(RowPlaces.of(stored, name, section, bodyStart, end, fail(_)))
+      }
     }
   }
 
@@ -146,8 +158,8 @@ private[engine] final class SegmentReader(sink: SegmentSink, filter: RestoreFilt
     readBlock(isBase, newest, lastOffset)
     val group = int(position + KeyGroupAt)
     val sections = int(position + SectionsAt)
-    openBody(
-      BlockCodec.of(buffer(position + CodecAt)).get, position + HeaderBytes, int(position + BodyLengthAt))
+    openBody(BlockCodec.of(buffer(position + CodecAt)).get, buffer(position + ChunkBitsAt).toInt,
+      position + HeaderBytes, int(position + BodyLengthAt), isWhole = true)
     var s = 0
     while (s < sections) {
       loadSection(group, isBase)
@@ -179,14 +191,30 @@ private[engine] final class SegmentReader(sink: SegmentSink, filter: RestoreFilt
     if (sections < 0) fail(SectionsAt, s"the block has $sections sections by its header")
   }
 
-  /** Makes the body readable, without compression, from `position` until `end`. */
-  private def openBody(codec: BlockCodec, start: Int, length: Int): Unit = codec match {
+  /**
+   * Makes the body readable, without compression, from `position` until `end`.
+   *
+   * @param bits    logarithm of the bytes of a chunk; 0 if the body is not cut
+   * @param isWhole false if the reader says by [[restoreFor]] which part of a body in chunks it needs
+   */
+  private def openBody(codec: BlockCodec, bits: Int, start: Int, length: Int, isWhole: Boolean): Unit = codec match {
+    case compressor: BlockCompressor if bits != 0 =>
+      chunks = Chunks.read(compressor, bits, buffer, start, length, what => fail(HeaderBytes, what))
+      chunksAt = start + chunks.headBytes
+      chunksRestored = 0
+      if (restored.length < chunks.plain) restored = new Array[Byte](chunks.plain)
+      body = restored
+      bodyStart = 0
+      position = 0
+      end = chunks.plain
+      if (isWhole) restoreFor(end)
     case compressor: BlockCompressor =>
+      chunks = null
       val plain = if (length < PlainLengthBytes) -1 else int(start)
       if (plain < 0 || plain > maxBlockBytes) fail(HeaderBytes, s"a compressed body of $plain bytes")
       if (restored.length < plain) restored = new Array[Byte](plain)
       val count = compressor.decompress(
-        buffer, start + PlainLengthBytes, length - PlainLengthBytes, restored, plain)
+        buffer, start + PlainLengthBytes, length - PlainLengthBytes, restored, 0, plain)
       if (count != plain) {
         fail(HeaderBytes, s"the body does not decompress to $plain bytes with ${compressor.name}")
       }
@@ -195,10 +223,35 @@ private[engine] final class SegmentReader(sink: SegmentSink, filter: RestoreFilt
       position = 0
       end = plain
     case _ =>
+      chunks = null
       body = buffer
       bodyStart = start
       position = start
       end = start + length
+  }
+
+  /** Restores the chunks that have the first bytes of the body, or all of it if it has fewer. */
+  private def restoreFor(bytes: Long): Unit = if (chunks != null) {
+    val wanted = Math.min(bytes, chunks.plain)
+    while (chunks.startOf(chunksRestored) < wanted) {
+      val at = chunksAt + chunks.storedStart(chunksRestored)
+      if (!chunks.restore(chunksRestored, buffer, at, restored, chunks.startOf(chunksRestored))) {
+        fail(HeaderBytes, s"chunk $chunksRestored of the body does not decompress")
+      }
+      chunksRestored += 1
+    }
+  }
+
+  /** Restores the part of a body in chunks that precedes the keys of its first section. */
+  private def restoreLengths(): Unit = if (chunks != null) {
+    restoreFor(2)
+    need(2)
+    val head = 2 + nameLength + 5
+    restoreFor(head)
+    need(head)
+    val flags = body(head - 5)
+    val n = bodyInt(head - 4).toLong
+    restoreFor(head + (if ((flags & UniformKeys) != 0) 4 else 4 * n) + (if ((flags & UniformValues) != 0) 4 else 4 * n))
   }
 
   private def checkHeader(isBase: Boolean, newest: Long): Unit = {
@@ -209,7 +262,8 @@ private[engine] final class SegmentReader(sink: SegmentSink, filter: RestoreFilt
     if (kind != wanted) fail(5, s"block kind $kind instead of $wanted")
     val codec = buffer(position + CodecAt)
     if (BlockCodec.of(codec).isEmpty) fail(CodecAt, s"unknown block codec $codec")
-    if (buffer(position + 7) != 0) fail(7, "a reserved byte is not 0")
+    val bits = buffer(position + ChunkBitsAt)
+    if (bits != 0 && codec == BlockCodec.Uncompressed.id) fail(ChunkBitsAt, s"chunks of 2^$bits bytes without a codec")
     val group = int(position + KeyGroupAt)
     if (group < 0 || !filter.acceptsKeyGroup(group)) {
       fail(KeyGroupAt, s"unexpected key group $group")
@@ -318,7 +372,7 @@ private[engine] final class SegmentReader(sink: SegmentSink, filter: RestoreFilt
 
   private def readName(): String = {
     need(2)
-    val length = ((body(position) & 0xFF) << 8) | (body(position + 1) & 0xFF)
+    val length = nameLength
     need(2L + length)
     val name =
       if (length == 0) {
@@ -335,6 +389,8 @@ private[engine] final class SegmentReader(sink: SegmentSink, filter: RestoreFilt
     if (name != lastName) lastName = name
     lastName
   }
+
+  private def nameLength: Int = ((body(position) & 0xFF) << 8) | (body(position + 1) & 0xFF)
 
   private def need(bytes: Long): Unit = {
     if (bytes > end - position) fail("a section is longer than its block")

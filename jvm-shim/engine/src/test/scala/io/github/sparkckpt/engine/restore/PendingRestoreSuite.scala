@@ -46,8 +46,8 @@ class PendingRestoreSuite extends PendingRestoreTests(looksUp = false) {
   }
 }
 
-/** Restores that look rows up in a base in the order of hashes. */
-class RowLoadsSuite extends PendingRestoreTests(looksUp = true) with ByKeyGroup {
+/** Lookups of rows in a base without compression. */
+class RowLoadsSuite extends RowLoadsTests(BlockCodec.Uncompressed) {
 
   /** The base of a chain with keys of one length, but with the keys of each block in reverse. */
   private def reversed(s: SegmentBytes): SegmentBytes = {
@@ -66,6 +66,25 @@ class RowLoadsSuite extends PendingRestoreTests(looksUp = true) with ByKeyGroup 
     SegmentBytes(s.info, all)
   }
 
+  test("rows in another order than their checkpoint says are damage") {
+    val chain = new Chain(rows = 20000, deltas = 0, seed = 21)
+    val backend = chain.opened(new Stored(true -> reversed(chain.segments.head._2)))
+    backend.openForWrite(chain.version)
+    val failure = intercept[RuntimeException] {
+      for (i <- 0L until 60L) get(backend.table("default"), longs(i, i))
+    }
+    assert(failure.getMessage.contains("not in the order"))
+    backend.close()
+  }
+}
+
+/** Lookups of rows in compressed bases, whose blocks are cut into chunks. */
+class Lz4RowLoadsSuite extends RowLoadsTests(BlockCodec.Lz4)
+
+class ZstandardRowLoadsSuite extends RowLoadsTests(BlockCodec.Zstandard)
+
+/** Restores that look rows up in a base in the order of hashes. */
+abstract class RowLoadsTests(codec: BlockCodec) extends PendingRestoreTests(looksUp = true, codec) with ByKeyGroup {
   test("nothing is read until a key is wanted, and then little") {
     val chain = new Chain(rows = 50000, deltas = 3, seed = 1)
     val stored = chain.stored
@@ -145,21 +164,11 @@ class RowLoadsSuite extends PendingRestoreTests(looksUp = true) with ByKeyGroup 
     intercept[TableRetiredException](backend.loadRest())
     assert(stored.bytesRead == before)
   }
-
-  test("rows in another order than their checkpoint says are damage") {
-    val chain = new Chain(rows = 20000, deltas = 0, seed = 21)
-    val backend = chain.opened(new Stored(true -> reversed(chain.segments.head._2)))
-    backend.openForWrite(chain.version)
-    val failure = intercept[RuntimeException] {
-      for (i <- 0L until 60L) get(backend.table("default"), longs(i, i))
-    }
-    assert(failure.getMessage.contains("not in the order"))
-    backend.close()
-  }
 }
 
 /** Restores that leave rows in their segments. */
-abstract class PendingRestoreTests(looksUp: Boolean) extends AnyFunSuite with BackendTesting {
+abstract class PendingRestoreTests(looksUp: Boolean, codec: BlockCodec = BlockCodec.Uncompressed)
+    extends AnyFunSuite with BackendTesting {
   protected val K = 64
   protected val groups = groupsByHash(K)
 
@@ -212,7 +221,7 @@ abstract class PendingRestoreTests(looksUp: Boolean) extends AnyFunSuite with Ba
   protected class Chain(rows: Int, deltas: Int, seed: Int, widest: Int = 0) {
     val r = new Random(seed)
     val model = new Model
-    private val source = newBackend(K)
+    private val source = newBackend(K, codec = codec)
     source.declareFamily("default", groups)
     private val found = mutable.Buffer.empty[(Boolean, SegmentBytes)]
     private def set(i: Long): Unit = {

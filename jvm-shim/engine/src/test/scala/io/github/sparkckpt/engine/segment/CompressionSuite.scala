@@ -51,6 +51,41 @@ class CompressionSuite extends AnyFunSuite with BackendTesting {
     b
   }
 
+  /** A base of single values, whose blocks have several chunks. */
+  private def chunkedBase(codec: BlockCodec, keys: Int = 6000): (HashMapStateBackend, SegmentBytes) = {
+    val r = new Random(7)
+    val b = newBackend(codec)
+    val single = b.declareFamily("default", groupsByHash(K))
+    b.openForWrite(0)
+    // Some chunks do not become smaller: they stay as they are.
+    for (i <- 0 until keys) {
+      put(single, longs(i, i), if (i % 7 == 0) randomBytes(r, 4000) else longs(Seq.fill(i % 5)(1L): _*))
+    }
+    b.commit()
+    b.fold()
+    (b, base(b))
+  }
+
+  /** Failure of a load of the first block of a segment after a change of its bytes, with the checksum for it. */
+  private def failure(s: SegmentBytes, isBase: Boolean)(change: ByteBuffer => Unit): String = {
+    val end = if (s.info.offsets.length == 1) s.bytes.length else s.info.offsets(1).toInt
+    val block = Arrays.copyOf(s.bytes, end)
+    change(ByteBuffer.wrap(block))
+    val crc = new CRC32C
+    crc.update(block, 0, 28)
+    crc.update(block, 32, block.length - 32)
+    ByteBuffer.wrap(block).putInt(28, crc.getValue.toInt)
+    val loaded = intercept[StateStreamDamagedException](
+      restored(1, Seq(StateSegment(isBase, source(block), Array(0L))))).what
+    if (isBase && s.info.isOrdered) {
+      val reader = new SegmentReader((_: String, _: Boolean) => null, everything)
+      reader.start(StateSegment(isBase, source(block), Array(0L)))
+      // Lookups find it too, or only what they need of the block.
+      try reader.placesOf(0, 1) catch { case e: StateStreamDamagedException => assert(e.what == loaded) }
+    }
+    loaded
+  }
+
   private def newFile(): File = Files.createTempDirectory("rows").resolve("spill").toFile
 
   private def codecs(s: SegmentBytes): Set[Int] = s.info.offsets.map(at => s.bytes(at.toInt + 6).toInt).toSet
@@ -122,6 +157,36 @@ class CompressionSuite extends AnyFunSuite with BackendTesting {
       assert(found.rowCount == 500 && get(found.reader("default", 3), longs(499, 7)).toSeq == longs(1, 1, 1).toSeq)
     }
 
+    test(s"bases of single values are cut into chunks, in the order of hashes: ${codec.name}") {
+      val (b, s) = chunkedBase(codec)
+      assert(codecs(s) == Set(codec.id) && s.info.isCompressed && s.info.isOrdered)
+      assert(s.info.offsets.map(at => s.bytes(at.toInt + 7).toInt).toSet == Set(SegmentFormat.ChunkBits))
+      val loaded = newBackend(codec)
+      loaded.declareFamily("default", groupsByHash(K))
+      loaded.restore(1, 0, Seq(segment(isBase = true, s)), everything)
+      assertSame(contents(loaded.reader("default", 1)), contents(b.reader("default", 1)))
+    }
+
+    test(s"chunks that make no sense are found: ${codec.name}") {
+      val (_, s) = chunkedBase(codec)
+      def found(change: ByteBuffer => Unit): String = failure(s, isBase = true)(change)
+      val bytes = ByteBuffer.wrap(s.bytes)
+      val (plain, chunk) = (bytes.getInt(32), bytes.getInt(36))
+      assert(found(_.putInt(32, -1)).contains("a compressed body of -1 bytes"))
+      assert(found(_.putInt(32, Int.MaxValue)).contains("a compressed body"))
+      assert(found(_.putInt(32, plain + (1 << 20))).nonEmpty)
+      assert(found(_.putInt(36, 0)).contains("a chunk of 0 bytes"))
+      assert(found(_.putInt(36, (1 << 13) + 1)).contains("a chunk of 8193 bytes"))
+      assert(found(_.putInt(36, chunk - 1)).contains("in a body of"))
+      assert(found(_.putInt(36, chunk + 1)).contains("in a body of"))
+      assert(found(_.put(7, 9.toByte)).contains("chunks of 2^9 bytes"))
+      assert(found(_.put(7, 25.toByte)).contains("chunks of 2^25 bytes"))
+      assert(found(_.put(7, -1.toByte)).contains("chunks of 2^-1 bytes"))
+      assert(found(_.put(6, 0.toByte)).contains("without a codec"))
+      val first = 32 + 4 + 4 * ((plain + (1 << 13) - 1) >>> 13)
+      assert(found(b => (first until first + chunk).foreach(b.put(_, 0x55.toByte))).contains("chunk 0 of the body"))
+    }
+
     test(s"every damaged byte is found: ${codec.name}") {
       val s = batch(newBackend(codec), 0, 200)
       for (i <- s.bytes.indices; mask <- Seq(1, 0xFF)) {
@@ -136,24 +201,15 @@ class CompressionSuite extends AnyFunSuite with BackendTesting {
 
     test(s"a well-formed block whose body does not decompress is found: ${codec.name}") {
       val s = batch(newBackend(codec), 0, 200)
+      def found(change: ByteBuffer => Unit): String = failure(s, isBase = false)(change)
       val end = if (s.info.offsets.length == 1) s.bytes.length else s.info.offsets(1).toInt
-      def failure(change: ByteBuffer => Unit): String = {
-        val block = Arrays.copyOf(s.bytes, end)
-        change(ByteBuffer.wrap(block))
-        val crc = new CRC32C
-        crc.update(block, 0, 28)
-        crc.update(block, 32, block.length - 32)
-        ByteBuffer.wrap(block).putInt(28, crc.getValue.toInt)
-        intercept[StateStreamDamagedException](
-          restored(1, Seq(StateSegment(isBase = false, source(block), Array(0L))))).what
-      }
       val plain = ByteBuffer.wrap(s.bytes).getInt(32)
-      assert(failure(_.putInt(32, plain - 1)).contains(codec.name))
-      assert(failure(_.putInt(32, plain + 1)).contains(codec.name))
-      assert(failure(_.putInt(32, -1)).contains("-1 bytes"))
-      assert(failure(_.putInt(32, Int.MaxValue)).contains("bytes"))
-      assert(failure(b => (36 until end).foreach(b.put(_, 0x55.toByte))).contains(codec.name))
-      assert(failure(_.put(6, 9.toByte)).contains("unknown block codec 9"))
+      assert(found(_.putInt(32, plain - 1)).contains(codec.name))
+      assert(found(_.putInt(32, plain + 1)).contains(codec.name))
+      assert(found(_.putInt(32, -1)).contains("-1 bytes"))
+      assert(found(_.putInt(32, Int.MaxValue)).contains("bytes"))
+      assert(found(b => (36 until end).foreach(b.put(_, 0x55.toByte))).contains(codec.name))
+      assert(found(_.put(6, 9.toByte)).contains("unknown block codec 9"))
     }
   }
 }

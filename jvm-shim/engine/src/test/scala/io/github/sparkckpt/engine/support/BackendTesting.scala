@@ -45,8 +45,11 @@ trait BackendTesting extends Assertions {
   protected def tier: LocalTier = null
 
   protected def newBackend(
-      maxParallelism: Int, logsWrites: Boolean = false, checkTask: () => Unit = () => ()): HashMapStateBackend =
-    new HashMapStateBackend(maxParallelism, logsWrites, tier, BlockCodec.Uncompressed, checkTask)
+      maxParallelism: Int,
+      logsWrites: Boolean = false,
+      checkTask: () => Unit = () => (),
+      codec: BlockCodec = BlockCodec.Uncompressed): HashMapStateBackend =
+    new HashMapStateBackend(maxParallelism, logsWrites, tier, codec, checkTask)
 
   protected def everything: RestoreFilter = (_: Int) => true
 

@@ -64,7 +64,7 @@ private[ckpt] object Settings {
 
   /** Codec of the segments that stores write. */
   def compression(settings: Map[String, String]): BlockCodec = {
-    val text = settings.getOrElse(Compression, BlockCodec.Uncompressed.name)
+    val text = settings.getOrElse(Compression, BlockCodec.Lz4.name)
     BlockCodec.named(text.strip().toLowerCase(Locale.ROOT))
       .getOrElse(throw refused(Compression, s"one of ${BlockCodec.All.map(_.name).mkString(", ")}", text))
   }

@@ -42,7 +42,7 @@ class SettingsSuite extends AnyFunSuite {
     assert(BlockCodec.All.map(codec => codec.name) == Seq("none", "lz4", "zstd"))
     assert(codec("none") == BlockCodec.Uncompressed && codec(" LZ4 ") == BlockCodec.Lz4)
     assert(codec("zstd") == BlockCodec.Zstandard)
-    assert(Settings.compression(Map.empty) == BlockCodec.Uncompressed)
+    assert(Settings.compression(Map.empty) == BlockCodec.Lz4)
     assert(intercept[CheckpointFailure](codec("gzip")).getMessage.contains("none, lz4, zstd"))
   }
 
