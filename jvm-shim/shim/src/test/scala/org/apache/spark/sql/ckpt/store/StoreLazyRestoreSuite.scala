@@ -75,7 +75,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite {
       assert(contents(h, 3) == all - 10 + (11L -> 0L) + (Rows + 1 -> 0L))
       val next = h.open(3)
       next.commit()
-      assert(h.metrics(next)("ckptRestoredBytes") > Rows * 16 && next.metrics.numKeys == Rows)
+      assert(h.metrics(next)("ckptRestoredBytes") > Rows * 10 && next.metrics.numKeys == Rows)
     }
   }
 
@@ -98,7 +98,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite {
       assert(hasFewRows(h))
       assert(get(h, store, 10).contains(11) && !hasFewRows(h))
       store.commit()
-      assert(h.metrics(store)("ckptRestoredBytes") > Rows * 16)
+      assert(h.metrics(store)("ckptRestoredBytes") > Rows * 10)
     }
   }
 
@@ -108,7 +108,7 @@ class StoreLazyRestoreSuite extends AnyFunSuite {
       val store = h.open(2)
       assert(!hasFewRows(h))
       store.commit()
-      assert(h.metrics(store)("ckptRestoredBytes") > Rows * 16)
+      assert(h.metrics(store)("ckptRestoredBytes") > Rows * 10)
     }
   }
 
