@@ -26,6 +26,7 @@ KAFKA_JARS := jvm-shim/kafka-jars/target/jars jvm-shim/kafka-broker/target/jars
 CLASS_ARCHIVE := .venv/spark-classes.jsa
 OBJECT_STORES := .venv/.object-stores
 FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
+FLINK_JOB := jvm-shim/flink-bench/target/flink-bench.jar
 # Tests with drivers of their own wait a lot, so three processes keep two cores busy. The core of each minor is one.
 PROCESSES := 3
 IN_PARALLEL := -n $(PROCESSES) --dist loadgroup
@@ -38,7 +39,7 @@ unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MOD
 
 .DEFAULT_GOAL := help
 .PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-stores test-yarn test-random spark-suites spark-suites-planned spark-suites-local fuzz fuzz-state faults \
-	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-nexmark bench-rescale bench-import bench-latency lint actionlint format generate docs plots site wheel clean
+	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-nexmark bench-flink bench-rescale bench-import bench-latency lint actionlint format generate docs plots site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -77,6 +78,10 @@ $(KAFKA_JARS): jvm-shim/%/target/jars: jvm-shim/%/pom.xml
 
 $(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/benchmark/src -name "*.scala")
 	$(MAVEN) -pl benchmark package
+	@touch $@
+
+$(FLINK_JOB): jvm-shim/pom.xml jvm-shim/flink-bench/pom.xml $(shell find jvm-shim/flink-bench/src -type f)
+	mvn -q -B -f jvm-shim/flink-bench/pom.xml package
 	@touch $@
 
 # Tests of a server that is not installed skip.
@@ -188,6 +193,9 @@ bench: jar $(FLOOR_JAR)  ## state store benchmark against Spark's providers, hou
 
 bench-nexmark: jar $(FLOOR_JAR)  ## Nexmark beside Spark's providers, hours in full; BENCH_ARGS="--only q3 q17 --rounds 2"
 	$(RUN) -m benchmarks.nexmark $(BENCH_ARGS)
+
+bench-flink: jar $(FLOOR_JAR) $(FLINK_JOB)  ## Nexmark on Flink SQL beside Structured Streaming with ours; BENCH_ARGS="--only q3 q17 --rounds 2"
+	$(RUN) -m benchmarks.flink $(BENCH_ARGS)
 
 bench-rescale: jar  ## rescale benchmark against Spark's repartition; BENCH_ARGS="--keys 10000"
 	$(RUN) -m benchmarks.rescale $(BENCH_ARGS)

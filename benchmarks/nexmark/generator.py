@@ -44,7 +44,8 @@ _FIRST_NAMES = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie
 _LAST_NAMES = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris")
 _EXTRA = {PERSON: 120, AUCTION: 360, BID: 50}
 """Average length of `extra`: what an event lacks of 200, 500 and 100 bytes."""
-_ROW_GROUP = 8_192  # several row groups per file, so that all cores can read it
+ROW_GROUP = 8_192
+"""Rows of a row group: several per file, so that all cores can read it."""
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 Strings = np.ndarray[Any, Any]
@@ -144,7 +145,7 @@ def prepare(folder: Path, stream: Stream) -> Path:
     partial.mkdir(parents=True)
     for number, table in enumerate(stream.tables()):
         file = partial / f"{number:06}.parquet"
-        pq.write_table(table, file, row_group_size=_ROW_GROUP)
+        pq.write_table(table, file, row_group_size=ROW_GROUP)
         os.utime(file, (EPOCH_US // 1_000_000 + number,) * 2)  # the file source reads the oldest file first
     partial.rename(target)
     return target

@@ -1,0 +1,94 @@
+"""`python -m benchmarks.flink`, or `make bench-flink`: Nexmark on Flink SQL beside Structured Streaming with ours."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.flink import tables
+from benchmarks.flink.answers import expected, session
+from benchmarks.flink.running import BACKENDS, MODULE, Answer, flattened, run
+from benchmarks.flink.sql import QUERIES
+from benchmarks.flink.tables import Figures, of_flink, of_ours
+from benchmarks.nexmark.generator import Stream, prepare
+from benchmarks.nexmark.plan import BATCH, Results, plan
+from benchmarks.nexmark.running import Runner, Setting
+from benchmarks.stores import machine
+from benchmarks.stores.in_one_session import add_options
+from benchmarks.stores.providers import OURS
+from benchmarks.stores.runner import FLOOR_JAR
+
+
+class WrongAnswerError(Exception):
+    """An answer of Flink is not that of Spark's batch query.
+
+    Args:
+        query: name of the query.
+        backend: set-up of Flink.
+        found: digest of Flink's answer.
+        wanted: digest of Spark's.
+    """
+
+    def __init__(self, query: str, backend: str, found: Answer, wanted: Answer) -> None:
+        super().__init__(f"{query} on {backend} answers {found}, and Spark's batch query {wanted}")
+
+
+def main() -> int:
+    """Measures queries of Nexmark on Flink and on Structured Streaming with our provider, one after the other."""
+    options = _arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # leave no run behind
+    for needed in (FLOOR_JAR, MODULE / "classpath.txt"):
+        if not needed.exists():
+            raise SystemExit(f"{needed} is missing: run 'make bench-flink', which builds it")
+    console = Console(highlight=False, stderr=options.json, width=None if sys.stdout.isatty() else 160)
+    results, work = Results(options.results.resolve()), options.work.resolve()
+    warmups = 6
+    files = warmups + options.measured
+    stream = Stream(options.events, files + 1, options.events // 10, options.seed)
+    feed = prepare(work / "input", stream)
+    flat, names = flattened(feed), sorted(feed.iterdir())[:files]
+    with session(work / "answers") as spark:
+        answers = {query: expected(spark, query, names) for query in options.only}
+    setting = Setting(stream, warmups, options.measured, options.heap)
+    found: dict[str, dict[str, Figures]] = {}
+    for query in options.only:
+        console.print(f"{query} ...", markup=False)
+        runner = Runner(results, work, setting)
+        records = list(runner.run(query, list(plan(query, [OURS.name], options.rounds))))
+        found[query] = {tables.OURS: of_ours([one for one in records if one.run.provider != BATCH])}
+        for backend in options.backends:
+            log = results.log(f"{query}.{backend}")
+            answer, rounds = run(query, backend, flat, files, options.rounds, options.heap, work / "flink", log)
+            if answer != answers[query]:
+                raise WrongAnswerError(query, backend, answer, answers[query])
+            found[query][backend] = of_flink(rounds, files * options.events)
+        _write(results.path, found, {**machine.facts(), "heap": options.heap, "stream": stream.name})
+    console.print(tables.table(found))
+    console.print("All answers of Flink are those of Spark's batch queries. Checkpoints: ours are whole batches.")
+    if options.json:
+        print((results.path / "summary.json").read_text(encoding="utf-8"))
+    return 0
+
+
+def _write(folder: Path, found: dict[str, dict[str, Figures]], facts: dict[str, object]) -> None:
+    text = json.dumps(tables.to_json(found, facts), indent=1)
+    (folder / "summary.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.flink", description=main.__doc__)
+    parser.add_argument("--only", nargs="+", choices=QUERIES, default=list(QUERIES), metavar="QUERY")
+    parser.add_argument("--backends", nargs="+", choices=BACKENDS, default=list(BACKENDS), metavar="BACKEND")
+    parser.add_argument("--events", type=int, default=100_000, help="events per batch of ours (default: 100,000)")
+    parser.add_argument("--measured", type=int, default=24, help="measured batches of ours (default: 24)")
+    add_options(parser, "flink", heap="4g")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+package io.github.sparkckpt.flinkbench;
+
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Properties;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.flink.api.common.JobExecutionResult;
+import org.apache.flink.api.common.accumulators.LongCounter;
+import org.apache.flink.api.common.eventtime.WatermarkStrategy;
+import org.apache.flink.api.common.functions.OpenContext;
+import org.apache.flink.api.common.functions.RichFilterFunction;
+import org.apache.flink.configuration.Configuration;
+import org.apache.flink.connector.file.src.FileSource;
+import org.apache.flink.formats.parquet.ParquetColumnarRowInputFormat;
+import org.apache.flink.streaming.api.datastream.DataStream;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
+import org.apache.flink.table.api.Schema;
+import org.apache.flink.table.api.Table;
+import org.apache.flink.table.api.TableDescriptor;
+import org.apache.flink.table.api.TablePipeline;
+import org.apache.flink.table.api.bridge.java.StreamTableEnvironment;
+import org.apache.flink.table.catalog.Column;
+import org.apache.flink.table.data.RowData;
+import org.apache.flink.table.runtime.typeutils.InternalTypeInfo;
+import org.apache.flink.table.types.logical.RowType;
+import org.apache.flink.table.types.logical.utils.LogicalTypeParser;
+import org.apache.flink.table.types.logical.utils.LogicalTypeUtils;
+import org.apache.flink.table.types.utils.TypeConversions;
+import org.apache.flink.types.Row;
+import org.apache.flink.types.RowKind;
+
+/**
+ * A query of Nexmark in Flink SQL over Parquet files, several times in one JVM: first to check the answer, then to warm
+ * up, then measured. Prints a line of JSON per round.
+ *
+ * <p>Argument: a file of properties: {@code feed}, {@code files}, {@code checkpoints}, {@code parallelism}, {@code
+ * rounds}, {@code type} (the read columns as a SQL type, with the event time in microseconds as the last one), {@code
+ * views} (statements with a semicolon after each), {@code query}, {@code checked} (columns whose sums are printed), and
+ * settings of Flink after {@code flink.}.
+ */
+public final class NexmarkJob {
+    private static final String SETTING = "flink.";
+
+    private NexmarkJob() {}
+
+    public static void main(String[] args) throws Exception {
+        Properties order = new Properties();
+        try (InputStream in = new FileInputStream(args[0])) {
+            order.load(in);
+        }
+        PrintStream report = System.out;
+        report.println(check(order));
+        int rounds = Integer.parseInt(order.getProperty("rounds"));
+        for (int round = -1; round < rounds; round++) {
+            String line = measure(order, round);
+            if (round >= 0) {
+                report.println(line);
+            }
+        }
+    }
+
+    /** Rows of the answer, and the sums of its checked columns. */
+    private static String check(Properties order) throws Exception {
+        StreamExecutionEnvironment env = environment(order);
+        StreamTableEnvironment tables = tables(env, order);
+        String[] columns = order.getProperty("checked").split(",");
+        Table table = tables.sqlQuery(order.getProperty("query"));
+        tables.toChangelogStream(table).filter(new Sums(columns)).sinkTo(new DiscardingSink<>());
+        JobExecutionResult result = env.execute();
+        List<String> sums = new ArrayList<>();
+        for (String column : columns) {
+            sums.add(String.valueOf(result.<Long>getAccumulatorResult(column)));
+        }
+        return String.format("{\"rows\": %d, \"sums\": [%s]}",
+                result.<Long>getAccumulatorResult(Sums.ROWS), String.join(", ", sums));
+    }
+
+    private static String measure(Properties order, int round) throws Exception {
+        StreamExecutionEnvironment env = environment(order);
+        StreamTableEnvironment tables = tables(env, order);
+        TablePipeline pipeline = intoNothing(tables.sqlQuery(order.getProperty("query")));
+        CheckpointFigures.clear();
+        double cpu = cpuSeconds();
+        long began = System.nanoTime();
+        JobExecutionResult result = pipeline.execute().getJobClient().orElseThrow().getJobExecutionResult().get();
+        double took = (System.nanoTime() - began) / 1e9;
+        cpu = cpuSeconds() - cpu;
+        List<long[]> found = CheckpointFigures.found();
+        String line = String.format(
+                "{\"round\": %d, \"seconds\": %.3f, \"job_seconds\": %.3f, \"cpu_seconds\": %.3f, \"stored_bytes\": %d, "
+                        + "\"checkpoint_ms\": %s, \"checkpoint_bytes\": %s, \"state_bytes\": %s}",
+                round, took, result.getNetRuntime() / 1e3, cpu, size(Path.of(order.getProperty("checkpoints"))),
+                numbers(found, 0), numbers(found, 1), numbers(found, 2));
+        delete(Path.of(order.getProperty("checkpoints")));
+        return line;
+    }
+
+    private static TablePipeline intoNothing(Table table) {
+        Schema.Builder schema = Schema.newBuilder();
+        for (Column column : table.getResolvedSchema().getColumns()) {
+            schema.column(column.getName(), TypeConversions.fromLogicalToDataType(
+                    LogicalTypeUtils.removeTimeAttributes(column.getDataType().getLogicalType())));
+        }
+        return table.insertInto(TableDescriptor.forConnector("blackhole").schema(schema.build()).build());
+    }
+
+    private static StreamExecutionEnvironment environment(Properties order) {
+        Configuration settings = new Configuration();
+        for (String name : order.stringPropertyNames()) {
+            if (name.startsWith(SETTING)) {
+                settings.setString(name.substring(SETTING.length()), order.getProperty(name));
+            }
+        }
+        settings.setString("execution.checkpointing.dir", Path.of(order.getProperty("checkpoints")).toUri().toString());
+        settings.setString("metrics.reporters", "figures");
+        settings.setString("metrics.reporter.figures.factory.class", CheckpointFigures.Factory.class.getName());
+        settings.setString("metrics.reporter.figures.interval", "20 ms");
+        int parallelism = Integer.parseInt(order.getProperty("parallelism"));
+        return StreamExecutionEnvironment.createLocalEnvironment(parallelism, settings);
+    }
+
+    private static StreamTableEnvironment tables(StreamExecutionEnvironment env, Properties order) {
+        ClassLoader loader = NexmarkJob.class.getClassLoader();
+        RowType type = (RowType) LogicalTypeParser.parse(order.getProperty("type"), loader);
+        InternalTypeInfo<RowData> info = InternalTypeInfo.of(type);
+        ParquetColumnarRowInputFormat<org.apache.flink.connector.file.src.FileSourceSplit> format =
+                new ParquetColumnarRowInputFormat<>(
+                        new org.apache.hadoop.conf.Configuration(), type, info, 2048, true, true);
+        int files = Integer.parseInt(order.getProperty("files"));
+        FileSource<RowData> source = FileSource.forBulkFileFormat(
+                        format, new org.apache.flink.core.fs.Path(Path.of(order.getProperty("feed")).toUri()))
+                .setFileEnumerator(() -> new RowGroups(files))
+                .setSplitAssigner(RowGroups.InOrder::new)
+                .build();
+        int time = type.getFieldCount() - 1;
+        WatermarkStrategy<RowData> watermarks = WatermarkStrategy.<RowData>forBoundedOutOfOrderness(
+                        Duration.ofSeconds(4))
+                .withTimestampAssigner((row, unused) -> row.getLong(time) / 1000);
+        DataStream<RowData> events = env.fromSource(source, watermarks, "events", info);
+        StreamTableEnvironment tables = StreamTableEnvironment.create(env);
+        tables.getConfig().set("table.local-time-zone", "UTC");
+        Schema schema = Schema.newBuilder()
+                .columnByMetadata("ts", "TIMESTAMP_LTZ(3)", "rowtime", true)
+                .watermark("ts", "SOURCE_WATERMARK()")
+                .build();
+        tables.createTemporaryView("events", tables.fromDataStream(events, schema));
+        for (String statement : order.getProperty("views").split(";")) {
+            if (!statement.isBlank()) {
+                tables.executeSql(statement);
+            }
+        }
+        return tables;
+    }
+
+    private static double cpuSeconds() {
+        return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean())
+                        .getProcessCpuTime()
+                / 1e9;
+    }
+
+    private static String numbers(List<long[]> found, int column) {
+        return found.stream().map(one -> String.valueOf(one[column])).collect(Collectors.joining(", ", "[", "]"));
+    }
+
+    private static long size(Path folder) throws IOException {
+        if (!Files.exists(folder)) {
+            return 0;
+        }
+        try (Stream<Path> files = Files.walk(folder)) {
+            return files.filter(Files::isRegularFile).mapToLong(file -> file.toFile().length()).sum();
+        }
+    }
+
+    private static void delete(Path folder) throws IOException {
+        if (Files.exists(folder)) {
+            try (Stream<Path> files = Files.walk(folder)) {
+                files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
+            }
+        }
+    }
+
+    /** Counts the rows of a changelog's table, and sums columns over them. */
+    private static final class Sums extends RichFilterFunction<Row> {
+        static final String ROWS = "rows";
+        private static final long serialVersionUID = 1;
+
+        private final String[] columns;
+        private transient LongCounter rows;
+        private transient LongCounter[] sums;
+
+        Sums(String[] columns) {
+            this.columns = columns;
+        }
+
+        @Override
+        public void open(OpenContext context) {
+            rows = new LongCounter();
+            getRuntimeContext().addAccumulator(ROWS, rows);
+            sums = new LongCounter[columns.length];
+            for (int i = 0; i < columns.length; i++) {
+                sums[i] = new LongCounter();
+                getRuntimeContext().addAccumulator(columns[i], sums[i]);
+            }
+        }
+
+        @Override
+        public boolean filter(Row row) {
+            long sign = row.getKind() == RowKind.INSERT || row.getKind() == RowKind.UPDATE_AFTER ? 1 : -1;
+            rows.add(sign);
+            for (int i = 0; i < columns.length; i++) {
+                sums[i].add(sign * ((Number) row.getField(columns[i])).longValue());
+            }
+            return false;
+        }
+    }
+}
