@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from matplotlib import pyplot as plt
 
-from docs.generate_plots import NEXMARK, draw, speed_ups
+from docs.generate_plots import FLINK, NEXMARK, WORKLOADS, draw, faster, flink_picture, nexmark_picture, speed_ups
 
 PAGE = NEXMARK.parents[1] / "nexmark.md"
 PROVIDERS = ("ckpt", "hdfs", "rocksdb-changelog")
@@ -57,9 +57,49 @@ def test_the_published_run_had_equal_answers(data: dict[str, Any]) -> None:
 def test_the_picture_has_a_bar_per_query(data: dict[str, Any], tmp_path: Path) -> None:
     found = speed_ups(data)
     assert [one.query for one in found] == [query for query in rows() if query != "q14"]
-    figure = draw(found, data["mean_ratios"]["events_s"])
+    figure = nexmark_picture(data)
     figure.savefig(tmp_path / "picture.png")
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [one.query for one in found]
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+    plt.close(figure)
+
+
+COMPARISON = PAGE.with_name("comparison.md")
+
+
+def test_the_table_of_workloads_has_the_data(tmp_path: Path) -> None:
+    data = json.loads(WORKLOADS.read_text(encoding="utf-8"))
+    page = COMPARISON.read_text(encoding="utf-8")
+    workload = ""
+    for one in data["figures"]:
+        first = "" if one["workload"] == workload else one["workload"]
+        workload = one["workload"]
+        cells = [f"{one[name]:,}" if name in one else "" for name in ("ckpt", "hdfs", "rocksdb", "rocksdb-changelog")]
+        rival = min(value for name, value in one.items() if name in ("hdfs", "rocksdb", "rocksdb-changelog"))
+        row = "|".join(f" {cell} " if cell else " " for cell in (first, one["measure"], *cells))
+        assert f"|{row}| {one['ckpt'] / rival:.2f} |" in page, one
+    found = faster(data)
+    figure = draw(found, "title", "label")
+    assert len(figure.axes[0].patches) == len(found) > 10
+    plt.close(figure)
+
+
+def test_the_table_of_flink_has_the_data() -> None:
+    data = json.loads(FLINK.read_text(encoding="utf-8"))
+    page = COMPARISON.read_text(encoding="utf-8")
+    query = ""
+    for one in data["figures"]:
+        first = "" if one["query"] == query else one["query"]
+        query = one["query"]
+        cells = (
+            f"{one['events_s'] / 1000:,.0f} ({one['low'] / 1000:,.0f} to {one['high'] / 1000:,.0f})",
+            f"{one['cpu_s']:.2f}",
+            "" if one["checkpoint_ms"] is None else f"{one['checkpoint_ms']:.0f}",
+            f"{one['stored_mb']:.1f}",
+        )
+        row = "|".join(f" {cell} " if cell else " " for cell in (first, one["system"], *cells))
+        assert f"|{row}|" in page, one
+    figure = flink_picture(data)
+    assert len(figure.axes[0].patches) == len(data["figures"])
     plt.close(figure)
