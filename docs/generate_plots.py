@@ -80,7 +80,7 @@ def draw(found: Sequence[SpeedUp], title: str, label: str) -> Figure:
     axes.axvline(1, color=_RIVAL, linewidth=1.2, linestyle="--")
     axes.set_yticks(range(len(found)), [one.query for one in found])
     axes.invert_yaxis()
-    axes.set_xlim(0, max(one.high for one in found) * 1.45)
+    axes.set_xlim(0, max(one.high for one in found) * 1.6)
     axes.set_xlabel(label)
     axes.set_title(title, loc="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)

@@ -66,7 +66,6 @@ class Round:
         checkpoint_ms: duration of each completed checkpoint.
         checkpoint_bytes: bytes that each of them wrote.
         state_bytes: bytes of the whole state in each.
-        stored_bytes: bytes in the folder of checkpoints at the end.
     """
 
     seconds: float
@@ -74,7 +73,6 @@ class Round:
     checkpoint_ms: tuple[int, ...]
     checkpoint_bytes: tuple[int, ...]
     state_bytes: tuple[int, ...]
-    stored_bytes: int
 
 
 def flattened(feed: Path) -> Path:
@@ -131,7 +129,6 @@ def _round(line: Mapping[str, Any]) -> Round:
         tuple(line["checkpoint_ms"]),
         tuple(line["checkpoint_bytes"]),
         tuple(line["state_bytes"]),
-        line["stored_bytes"],
     )
 
 

@@ -27,7 +27,7 @@ class Figures:
         cpu_s: CPU seconds per million events.
         checkpoint_ms: time from one completed checkpoint's begin to its end; ours is the whole batch.
         checkpoint_mb: MB that a checkpoint writes; None where it is not measured.
-        stored_mb: MB of all files of checkpoints at the end.
+        stored_mb: MB of the state in the last checkpoint; of ours, all files of the location. None without checkpoints.
     """
 
     events_s: float
@@ -36,13 +36,14 @@ class Figures:
     cpu_s: float
     checkpoint_ms: float | None
     checkpoint_mb: float | None
-    stored_mb: float
+    stored_mb: float | None
 
 
 def of_flink(rounds: Sequence[Round], events: int) -> Figures:
     """Figures of rounds over so many events."""
     speeds = [events / one.seconds for one in rounds]
     durations = [ms for one in rounds for ms in one.checkpoint_ms]
+    last = [one.state_bytes[-1] for one in rounds if one.state_bytes]
     written = [size for one in rounds for size in one.checkpoint_bytes]
     return Figures(
         statistics.median(speeds),
@@ -51,7 +52,7 @@ def of_flink(rounds: Sequence[Round], events: int) -> Figures:
         statistics.median(one.cpu_seconds for one in rounds) / events * 1e6,
         statistics.median(durations) if durations else None,
         statistics.median(written) / 1e6 if written else None,
-        statistics.median(one.stored_bytes for one in rounds) / 1e6,
+        statistics.median(last) / 1e6 if last else None,
     )
 
 
@@ -89,7 +90,7 @@ def table(found: Mapping[str, Mapping[str, Figures]]) -> Table:
                 f"{one.cpu_s:.2f}",
                 _number(one.checkpoint_ms, 0),
                 _number(one.checkpoint_mb, 2),
-                f"{one.stored_mb:.1f}",
+                _number(one.stored_mb, 1),
                 style="bold" if system == OURS else None,
             )
     return made

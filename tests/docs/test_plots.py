@@ -96,7 +96,7 @@ def test_the_table_of_flink_has_the_data() -> None:
             f"{one['events_s'] / 1000:,.0f} ({one['low'] / 1000:,.0f} to {one['high'] / 1000:,.0f})",
             f"{one['cpu_s']:.2f}",
             "" if one["checkpoint_ms"] is None else f"{one['checkpoint_ms']:.0f}",
-            f"{one['stored_mb']:.1f}",
+            "" if one["stored_mb"] is None else f"{one['stored_mb']:.1f}",
         )
         row = "|".join(f" {cell} " if cell else " " for cell in (first, one["system"], *cells))
         assert f"|{row}|" in page, one

@@ -2,19 +2,15 @@
 package io.github.sparkckpt.flinkbench;
 
 import java.io.FileInputStream;
-import java.io.IOException;
 import java.io.InputStream;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Properties;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.apache.flink.api.common.JobExecutionResult;
 import org.apache.flink.api.common.accumulators.LongCounter;
 import org.apache.flink.api.common.eventtime.WatermarkStrategy;
@@ -98,13 +94,11 @@ public final class NexmarkJob {
         double took = (System.nanoTime() - began) / 1e9;
         cpu = cpuSeconds() - cpu;
         List<long[]> found = CheckpointFigures.found();
-        String line = String.format(
-                "{\"round\": %d, \"seconds\": %.3f, \"job_seconds\": %.3f, \"cpu_seconds\": %.3f, \"stored_bytes\": %d, "
+        return String.format(
+                "{\"round\": %d, \"seconds\": %.3f, \"job_seconds\": %.3f, \"cpu_seconds\": %.3f, "
                         + "\"checkpoint_ms\": %s, \"checkpoint_bytes\": %s, \"state_bytes\": %s}",
-                round, took, result.getNetRuntime() / 1e3, cpu, size(Path.of(order.getProperty("checkpoints"))),
-                numbers(found, 0), numbers(found, 1), numbers(found, 2));
-        delete(Path.of(order.getProperty("checkpoints")));
-        return line;
+                round, took, result.getNetRuntime() / 1e3, cpu, numbers(found, 0), numbers(found, 1),
+                numbers(found, 2));
     }
 
     private static TablePipeline intoNothing(Table table) {
@@ -172,23 +166,6 @@ public final class NexmarkJob {
 
     private static String numbers(List<long[]> found, int column) {
         return found.stream().map(one -> String.valueOf(one[column])).collect(Collectors.joining(", ", "[", "]"));
-    }
-
-    private static long size(Path folder) throws IOException {
-        if (!Files.exists(folder)) {
-            return 0;
-        }
-        try (Stream<Path> files = Files.walk(folder)) {
-            return files.filter(Files::isRegularFile).mapToLong(file -> file.toFile().length()).sum();
-        }
-    }
-
-    private static void delete(Path folder) throws IOException {
-        if (Files.exists(folder)) {
-            try (Stream<Path> files = Files.walk(folder)) {
-                files.sorted(Comparator.reverseOrder()).forEach(file -> file.toFile().delete());
-            }
-        }
     }
 
     /** Counts the rows of a changelog's table, and sums columns over them. */
