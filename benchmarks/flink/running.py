@@ -124,7 +124,7 @@ def run(
 
 def _round(line: Mapping[str, Any]) -> Round:
     return Round(
-        line["job_seconds"],
+        line["seconds"],
         line["cpu_seconds"],
         tuple(line["checkpoint_ms"]),
         tuple(line["checkpoint_bytes"]),

@@ -20,7 +20,7 @@ class CompressionSuite extends AnyFunSuite with BackendTesting {
   private val Codecs = BlockCodec.All.filterNot(_ == BlockCodec.Uncompressed)
 
   private def newBackend(codec: BlockCodec): HashMapStateBackend =
-    new HashMapStateBackend(K, false, tier, codec, () => ())
+    newBackend(K, codec = codec)
 
   private def families(b: HashMapStateBackend): (HashMapTable, HashMapTable) =
     (b.declareFamily("default", groupsByHash(K)), b.declareFamily("lists", groupsByHash(K), multiValue = true))
