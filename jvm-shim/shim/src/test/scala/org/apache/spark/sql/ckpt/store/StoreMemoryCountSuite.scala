@@ -2,7 +2,6 @@
 package org.apache.spark.sql.ckpt.store
 
 import io.github.sparkckpt.engine.support.LiveHeap
-import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.CheckpointStateStoreProvider
@@ -10,9 +9,7 @@ import org.apache.spark.sql.ckpt.protocol.Notification
 import org.apache.spark.sql.execution.streaming.state.StateStore
 
 /** A store that gives its state up frees what it has told of itself before. */
-class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfterAll {
-  override protected def beforeAll(): Unit = awaitQuietHeap()
-
+class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap {
   private val Rows = 200000L
   private val Gone = 60000L
 
@@ -25,6 +22,7 @@ class StoreMemoryCountSuite extends AnyFunSuite with LiveHeap with BeforeAndAfte
       h.coordinator.factors = Seq(1, 64)
       h.coordinator.restore = StoreHarness.byRow(Rows)
       commitTwo(h)
+      awaitQuietHeap() // the event loops of the Spark before this one end within seconds, with their buffers
       body(h)
     } finally h.close()
   }
