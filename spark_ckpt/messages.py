@@ -397,7 +397,7 @@ class Outcome(Enum):
     DISCARDED = "discarded"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: one per ack
 class AckReply:
     """Reply to an ack.
 

@@ -7,7 +7,9 @@ the segments (docs/protocol.md, section 1.2).
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import lt
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -50,8 +52,10 @@ Reply: TypeAlias = TriggerReply | LocateReply | AckReply | EndOffsetsReply
 _MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """Errors of a decoder."""
 
-_GROUP_BYTES = 4
-_OFFSET_BYTES = 8
+_GROUP = np.dtype("<u4")
+_OFFSET = np.dtype("<i8")
+_FEW = 16
+"""Numbers that are compared one by one as quickly as by numpy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,16 +178,19 @@ def decode(message: Message) -> Any:  # noqa: ANN401  (the kind decides)
     if decoder is None:
         raise ProtocolError(f"unknown message '{message.kind}' in version {PROTOCOL_VERSION}")
     request = _decoded(decoder, message)
+    if isinstance(request, Ack):
+        request.job = message.job
+        _check_ids(request)
+        segments = request.segments
+        _check_segments(request, segments)
+        _take_blocks(request, segments, message.index, memoryview(message.payload))
+        if request.compaction_failure is not None:
+            request.compaction_failure = redacted(request.compaction_failure)
+        return request
     if isinstance(request, Start | Check):
         return request
     request.job = message.job
-    if isinstance(request, Ack):
-        _check_ids(request)
-        _check_segments(request)
-        _take_blocks(request, message.index, memoryview(message.payload))
-        if request.compaction_failure is not None:
-            request.compaction_failure = redacted(request.compaction_failure)
-    elif isinstance(request, Trigger):
+    if isinstance(request, Trigger):
         # Spark accepts any text of any length as a name; it comes back in each record, report and line.
         if request.query_name is not None:
             request.query_name = shortened(redacted(request.query_name), MAX_NAME)
@@ -225,14 +232,14 @@ def _check_ids(ack: Ack) -> None:
         ack.base.state_id = canonical_state_id(ack.base.state_id)
 
 
-def _check_segments(ack: Ack) -> None:
+def _check_segments(ack: Ack, segments: Sequence[SegmentRef]) -> None:
     if not ack.delta.first_version == ack.delta.version == ack.version:
         raise _wrong(ack, f"the delta of version {ack.version} has the versions {_versions(ack.delta)}")
     if ack.base is not None and not ack.base.segment.is_base:
         raise _wrong(ack, f"a base has the versions {_versions(ack.base.segment)}")
     if ack.merged is not None and not 0 < ack.merged.first_version <= ack.merged.version:
         raise _wrong(ack, f"merged deltas have the versions {_versions(ack.merged.segment)}")
-    for segment in ack.segments:
+    for segment in segments:
         if segment.path is not None and segment.size > segment.file_size:
             raise _wrong(ack, f"{segment.size} bytes exceed {segment.path}, which has {segment.file_size} bytes")
 
@@ -241,17 +248,17 @@ def _versions(segment: SegmentRef) -> str:
     return f"{segment.first_version} to {segment.version}"
 
 
-def _take_blocks(ack: Ack, index: bytes, payload: memoryview) -> None:
+def _take_blocks(ack: Ack, segments: Sequence[SegmentRef], index: bytes, payload: memoryview) -> None:
     """Give the segments their blocks, which follow one another in index and payload."""
     at = taken = 0
-    for segment in ack.segments:
+    for segment in segments:
         assert isinstance(segment.blocks, _Expected)
         count = segment.blocks.count
-        end = at + (_GROUP_BYTES + _OFFSET_BYTES) * count
+        end = at + (_GROUP.itemsize + _OFFSET.itemsize) * count
         if end > len(index):
             raise _wrong(ack, f"the segment has {count} blocks, but the index has {len(index)} bytes")
-        key_groups = np.frombuffer(index, "<u4", count, at)
-        offsets = np.frombuffer(index, "<i8", count, at + _GROUP_BYTES * count)
+        key_groups = np.frombuffer(index, _GROUP, count, at)
+        offsets = np.frombuffer(index, _OFFSET, count, at + _GROUP.itemsize * count)
         data, at = payload[:0], end
         if segment.path is None:
             data = payload[taken : taken + segment.size]
@@ -272,15 +279,18 @@ def _misplaced(segment: SegmentRef, key_groups: NDArray[np.uint32], offsets: NDA
     if not (_ascends(key_groups) and _ascends(offsets)):
         return "key groups and offsets of a segment must ascend"
     end = segment.size if segment.path is None else segment.file_size
-    if offsets[0] < 0 or offsets[-1] >= end or offsets[-1] - offsets[0] >= segment.size:
+    first, last = int(offsets[0]), int(offsets[-1])
+    if first < 0 or last >= end or last - first >= segment.size:
         place = "the payload" if segment.path is None else f"{segment.path}, which has {segment.file_size}"
         return f"offsets of a segment of {segment.size} bytes lie outside of it or of {place}"
     return None
 
 
 def _ascends(numbers: NDArray[np.integer]) -> bool:
-    # Most segments have few key groups. For those, a search in the bytes is several times as fast as `all`.
-    return b"\0" not in (numbers[1:] > numbers[:-1]).tobytes()
+    if numbers.size <= _FEW:
+        listed = numbers.tolist()
+        return all(map(lt, listed, listed[1:]))
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def _wrong(ack: Ack, reason: str) -> ProtocolError:
@@ -296,6 +306,8 @@ def ok(request_id: int, reply: Reply | StartReply | None = None) -> Message:
         return Message(request_id, "ok", "", b"{}")
     located = reply.segments if isinstance(reply, LocateReply) else ()
     inputs = reply.compaction.inputs if isinstance(reply, LocateReply | AckReply) else ()
+    if not located and not inputs:  # nearly every reply to an ack
+        return Message(request_id, "ok", "", _json(reply))
     # After a rescale, the order of the file and that of the key groups differ. A store reads a file in the one, and
     # merges in the other.
     blocks = [*map(_in_file_order, located), *(delta.blocks for delta in inputs)]

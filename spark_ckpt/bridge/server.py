@@ -199,16 +199,16 @@ class _JobWorker:
             if wants_debug():
                 _log.debug("%s in %.1f ms", message.kind, (time.perf_counter() - began) * 1000)
             self._writer.put(reply)
-            if message.kind == "ack":
-                self._run_unsolicited(self._answered)
             if message.kind in _MAY_COMPLETE:
-                self._run_unsolicited(Job.housekeeping)
+                self._run_unsolicited(self._answered)
             if message.kind == "close":
                 return
         self._run_unsolicited(lambda job: job.close(JobStatus.SUSPENDED))
 
     def _next(self) -> tuple[Message, float] | None:
         """Next message, or None at the end. While it waits, the pending checkpoint may expire, and acks be reported."""
+        if not self._queue.empty():  # the usual case while acks arrive
+            return self._queue.get_nowait()
         while True:
             seconds = self._job.seconds_to_timer if self._job is not None else None
             try:
@@ -268,6 +268,7 @@ class _JobWorker:
 
     def _answered(self, job: Job) -> None:
         job.answered(time.perf_counter() - self._arrived)
+        job.housekeeping()
 
     def _close(self, request: Close) -> None:
         job, self._job = self._job, None

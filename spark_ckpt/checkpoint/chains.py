@@ -97,6 +97,8 @@ class Chain:
             base_version: version of the base; 0 without a base.
             merged: replacement of the deltas with the changes of the same versions.
         """
+        if base_version == 0 and base is None and merged is None and self.entries:
+            return self._appended(state_id, rows, delta)
         entries = self.entries
         if merged is not None and (run := self.run_of(merged.first_version, merged.version)) is not None:
             entries = (*entries[: run.first], merged, *entries[run.end :])
@@ -107,6 +109,19 @@ class Chain:
         if delta is not None and delta.version > base_version:
             entries = (*entries, delta)
         return Chain(state_id, rows, entries)
+
+    def _appended(self, state_id: str, rows: int, delta: SegmentRef | None) -> Chain:
+        """Chain with one more delta, as nearly every batch makes it: the sums of this chain are used again."""
+        chain = Chain(state_id, rows)
+        chain.size, chain.base_version, chain.base_bytes = self.size, self.base_version, self.base_bytes
+        chain.deltas, chain.inline_bytes, chain.entries = self.deltas, self.inline_bytes, self.entries
+        if delta is not None:
+            chain.entries = (*self.entries, delta)
+            chain.size += delta.size
+            chain.deltas += 1
+            if delta.path is None:
+                chain.inline_bytes += delta.size
+        return chain
 
 
 ChainTable: TypeAlias = dict[StoreKey, list[Chain]]

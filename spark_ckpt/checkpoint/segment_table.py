@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from spark_ckpt.features import Feature
 from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.format.segment_flags import FLAGS, SegmentFlag
 from spark_ckpt.format.segment_ref import SegmentRef
+
+_FILTERS = attrgetter("filters")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,17 +48,19 @@ class SegmentTable:
     def of(cls, chains: Sequence[Chain]) -> SegmentTable:
         """Segment table of a store's chains."""
         segments: list[SegmentRef] = [segment for chain in chains for segment in chain.entries]
-        filters = {
-            partition: [segment.filters for segment in chain.entries]
-            for partition, chain in enumerate(chains)
-            if any(segment.filters for segment in chain.entries)
-        }
+        filters = {}
+        if any(map(_FILTERS, segments)):
+            filters = {
+                partition: [segment.filters for segment in chain.entries]
+                for partition, chain in enumerate(chains)
+                if any(map(_FILTERS, chain.entries))
+            }
         return cls(
-            np.array([len(chain.entries) for chain in chains], np.int64),
-            np.array([segment.first_version for segment in segments], np.int64),
-            np.array([segment.version for segment in segments], np.int64),
-            np.array([segment.size for segment in segments], np.int64),
-            np.array([segment.flags for segment in segments], np.int64),
+            np.fromiter((len(chain.entries) for chain in chains), np.int64, len(chains)),
+            _column(segments, "first_version"),
+            _column(segments, "version"),
+            _column(segments, "size"),
+            _column(segments, "flags"),
             filters,
             _sharing(segments) if filters else np.empty(0, np.int64),
         )
@@ -151,6 +156,10 @@ class SegmentTable:
             if (text := fields.get(flag.name)) is not None:
                 flags |= np.where(_decode_flag(flag, text, total, unpacking), flag.bit, 0)
         return cls(counts, first_versions, versions, sizes, flags, filters, shared)
+
+
+def _column(segments: Sequence[SegmentRef], field: str) -> NDArray[np.int64]:
+    return np.fromiter(map(attrgetter(field), segments), np.int64, len(segments))
 
 
 def _sharing(segments: Sequence[SegmentRef]) -> NDArray[np.int64]:

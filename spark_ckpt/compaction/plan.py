@@ -53,10 +53,12 @@ def plan(chain: Chain, busy: Sequence[InProgress], moment: Moment, config: Check
     """
     if len(busy) >= MAX_IN_PROGRESS:
         return NO_COMPACTION
-    is_full_due = not any(one.is_base for one in busy) and _is_full_due(chain, moment, config)
+    merges = tiers.merges_deltas(chain, config)
+    is_writing_base = bool(busy) and any(one.is_base for one in busy)
+    is_full_due = not is_writing_base and _is_full_due(chain, moment, config, merges=merges)
     if is_full_due and not busy:
         return FULL_COMPACTION
-    if not tiers.merges_deltas(chain, config):
+    if not merges:
         return NO_COMPACTION
     free = free_deltas(chain, busy)
     run = tiers.due_run(
@@ -75,11 +77,11 @@ def plan(chain: Chain, busy: Sequence[InProgress], moment: Moment, config: Check
     return CompactionRequest(Kind.MERGE, inputs, digest_of(inputs), heavy=tiers.is_heavy(inputs))
 
 
-def _is_full_due(chain: Chain, moment: Moment, config: CheckpointConfig) -> bool:
+def _is_full_due(chain: Chain, moment: Moment, config: CheckpointConfig, *, merges: bool) -> bool:
     partition, version, arriving, failures, is_rewrite_due = moment
     delta_bytes, base_bytes = chain.size - chain.base_bytes + arriving, chain.base_bytes
     deltas = chain.deltas + bool(arriving)
-    if tiers.merges_deltas(chain, config):
+    if merges:
         due = tiers.is_base_due(partition, chain.base_version, delta_bytes, base_bytes, arriving, config)
         # A base needs no earlier segment.
         due = due or (failures >= MERGE_TRIES and deltas > config.max_deltas)

@@ -14,10 +14,9 @@ from spark_ckpt.compaction.adoption import adoptable
 from spark_ckpt.compaction.state_ids import StateIds
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.errors import CheckpointError, ProtocolError
-from spark_ckpt.format.key_groups import overlapping_key_groups
+from spark_ckpt.format.key_groups import key_group_span, overlap
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.messages import Ack
-from spark_ckpt.metadata.keyrange import KeyGroupRange
 from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.paths import is_state_path
 
@@ -48,6 +47,9 @@ def check_ack(ack: Ack, parallelism: int, job: OpenJob, chain: Chain | None, ids
     _check_segment(ack, ack.delta, parallelism, job)
     if ack.delta.path is not None and _was_deleted(ack.delta, job):
         raise CheckpointError(f"{ack.subtask}: file {ack.delta.path} was discarded with an earlier attempt")
+    if ack.base is None and ack.merged is None:
+        ids.hold(ack, chain.base_version if chain is not None else 0)
+        return ack
     for brought in (ack.base, ack.merged):
         if brought is not None:
             _check_segment(ack, brought.segment, parallelism, job)
@@ -71,13 +73,9 @@ def _check_segment(ack: Ack, segment: SegmentRef, parallelism: int, job: OpenJob
 
 
 def _check_range(ack: Ack, groups: NDArray[np.uint32], parallelism: int, factors: tuple[int, ...]) -> None:
-    owned = overlapping_key_groups(ack.subtask.partition, parallelism, factors)
-    first, last = int(owned[0]), int(owned[-1])
-    inside = bool(groups[0] >= first and groups[-1] <= last)
-    if inside and last - first + 1 != owned.size:
-        inside = bool(np.isin(groups, owned).all())
-    if not inside:
+    if not overlap(groups, ack.subtask.partition, parallelism, factors):
+        span = key_group_span(ack.subtask.partition, parallelism, factors)
         raise ProtocolError(
             f"{ack.subtask}: the segment has key groups {groups[0]} to {groups[-1]}, but the subtask owns only "
-            f"{KeyGroupRange(first, last)}: the operator's partitioning differs from that of its state"
+            f"{span}: the operator's partitioning differs from that of its state"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from spark_ckpt.format.keys import SubtaskKey
@@ -115,8 +116,12 @@ class CompletedAttempts:
     def __init__(self, version: int, acks: Mapping[SubtaskKey, Ack], attempts: Attempts) -> None:
         self.version = version
         self._tasks = {key: ack.task for key, ack in acks.items()}
-        self._counted = {(TaskKey.of(task), Attempt.of(task)) for task in self._tasks.values()}
         self._attempts = attempts
+
+    @cached_property
+    def _counted(self) -> set[tuple[TaskKey, Attempt]]:
+        """Attempts whose state is in the checkpoint: needed once an executor is lost."""
+        return {(TaskKey.of(task), Attempt.of(task)) for task in self._tasks.values()}
 
     def late(self, ack: Ack, state_id: str) -> Decision:
         """Decision on an ack of a subtask whose counted state is another.

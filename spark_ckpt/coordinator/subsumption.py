@@ -48,9 +48,8 @@ class Subsumption:
 
     def drop_subsumed(self) -> None:
         """Drop subsumed checkpoints. After a failure, the next call retries."""
-        if self._is_stopped or not self._has_settled_backlog():
-            return
-        if self._is_due:
+        # Called after each ack, and due after a completed checkpoint.
+        if self._is_due and not self._is_stopped and self._has_settled_backlog():
             subsumed = select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
             is_deferred = self._job.storage.defers_deletions
             self._is_due = not self._drop(subsumed, is_deferred and self._is_proven_owner)

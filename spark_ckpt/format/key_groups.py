@@ -155,6 +155,26 @@ def overlapping_key_groups(partition: int, parallelism: int, factors: Sequence[i
     return key_groups
 
 
+def overlap(key_groups: NDArray[np.uint32], partition: int, parallelism: int, factors: tuple[int, ...]) -> bool:
+    """True if each of some key groups may contain rows of a partition.
+
+    Args:
+        key_groups: uint32, ascending, at least one.
+        partition: number of the partition, 0 to `parallelism - 1`.
+        parallelism: number of partitions.
+        factors: the chain, as `factors()` returns it.
+
+    Raises:
+        ParallelismError: the partition does not exist.
+    """
+    span = key_group_span(partition, parallelism, factors)
+    if int(key_groups[0]) < span.start or int(key_groups[-1]) > span.end:
+        return False
+    if len(span) * gcd(parallelism, prod(factors)) == prod(factors):
+        return True
+    return bool(np.isin(key_groups, overlapping_key_groups(partition, parallelism, factors)).all())
+
+
 def hashes_of(key_groups: NDArray[np.integer], factors: Sequence[int]) -> NDArray[np.int64]:
     """Hashes modulo K of the rows in each key group: the inverse of `key_group_of`.
 
@@ -262,5 +282,16 @@ def _ranges(owned: NDArray[np.uint32]) -> Iterator[KeyGroupRange]:
 
 def key_group_span(partition: int, parallelism: int, factors: tuple[int, ...]) -> KeyGroupRange:
     """Range from the first to the last key group of a subtask."""
-    owned = overlapping_key_groups(partition, parallelism, factors)
-    return KeyGroupRange(int(owned[0]), int(owned[-1]))
+    spans = _spans(parallelism, factors)
+    if not 0 <= partition < len(spans):
+        _check_partition(partition, parallelism, prod(factors))
+    return spans[partition]
+
+
+@lru_cache(maxsize=16)
+def _spans(parallelism: int, factors: tuple[int, ...]) -> tuple[KeyGroupRange, ...]:
+    """Span of each partition."""
+    common = gcd(parallelism, prod(factors))
+    owned = _owned(common, factors)
+    spans = [KeyGroupRange(*ends) for ends in zip(owned[:, 0].tolist(), owned[:, -1].tolist(), strict=True)]
+    return tuple(spans[partition % common] for partition in range(parallelism))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from spark_ckpt.format.integers import Natural
@@ -33,10 +34,16 @@ class SubtaskKey(NamedTuple):
     @property
     def of_operator(self) -> StoreKey:
         """Key of the store, without the partition."""
-        return StoreKey(self.operator_id, self.store)
+        return _store_key(self.operator_id, self.store)
 
     def __str__(self) -> str:
         return f"operator {self.operator_id}, store {self.store}, partition {self.partition}"
+
+
+# Asked for several times per ack, of few stores.
+@lru_cache(maxsize=1024)
+def _store_key(operator_id: int, store: str) -> StoreKey:
+    return StoreKey(operator_id, store)
 
 
 class PartitionFilter(NamedTuple):

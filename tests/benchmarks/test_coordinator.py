@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.stores.coordinator import STORES, WARMUPS, measure
+from benchmarks.scale.executors import STORES
+from benchmarks.stores.coordinator import WARMUPS, measure
 from benchmarks.stores.job import Order
 from benchmarks.stores.workloads import WORKLOADS
 from spark_ckpt.metadata import load

@@ -86,6 +86,18 @@ def test_whatever_comes_bases_stay_before_deltas_and_versions_ascend(steps: list
         assert [v for _, v in found] == sorted({v for _, v in found})
 
 
+@given(st.booleans(), st.lists(st.one_of(st.none(), st.tuples(st.integers(1, 99), st.booleans())), max_size=12))
+def test_a_chain_that_grows_has_the_sums_of_one_with_the_same_segments(
+    begins_with_base: bool, steps: list[tuple[int, bool] | None]
+) -> None:
+    chain = Chain("a", 0, (entry(1, is_base=True, size=50),) if begins_with_base else ())
+    for version, step in enumerate(steps, 2):
+        delta = None if step is None else entry(version, size=step[0], path="shared/x" if step[1] else None)
+        chain = chain.next("x", version, delta)
+        same = Chain("x", version, chain.entries)
+        assert all(getattr(chain, name) == getattr(same, name) for name in Chain.__slots__)
+
+
 def test_files_and_entries_of_a_table() -> None:
     key = StoreKey(0, "default")
     table = {key: [Chain("a", 1, (entry(1), entry(2, path=None))), Chain("b", 1, (entry(1, path="shared/y"),))]}

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from spark_ckpt.cli.command_table import COMMANDS
 from spark_ckpt.cli.main import main
 
 PROGRAM = "spark-ckpt"
@@ -31,7 +32,7 @@ def completed(*words: str) -> list[tuple[str, str]]:
 
 
 def test_commands() -> None:
-    assert completed("") == [("plain", name) for name in sorted(main.commands)]
+    assert completed("") == [("plain", name) for name in sorted(COMMANDS)]
     assert completed("re") == [("plain", name) for name in ("read", "relocate", "rescale", "restore")]
     assert completed("frob") == []
 

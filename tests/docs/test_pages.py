@@ -17,6 +17,7 @@ from spark_ckpt.cli.main import main
 from spark_ckpt.config import PREFIX, SETTINGS
 from spark_ckpt.errors import SparkCkptError
 from tests.docs.pages import PAGES, REPOSITORY, command_lines, spans
+from tests.support.cli import commands
 
 by_name = pytest.mark.parametrize("page", PAGES, ids=[page.relative_to(REPOSITORY).as_posix() for page in PAGES])
 
@@ -35,13 +36,13 @@ def own_lines() -> Iterator[tuple[Path, str]]:
 
 
 def test_every_command_is_one_that_the_program_takes() -> None:
-    known = list(own_lines())
+    known, commands_by_name = list(own_lines()), commands()
     assert len(known) > 30
     # Commands inherit the names of the help option from the first context.
     program = click.Context(main, **main.context_settings)
     for page, line in known:
         name, *arguments = shlex.split(line, comments=True)
-        command = main.commands.get(name)
+        command = commands_by_name.get(name)
         assert command is not None, f"{page.name}: there is no spark-ckpt {name}"
         try:
             command.make_context(name, arguments, parent=program)
@@ -54,7 +55,7 @@ def test_every_command_is_one_that_the_program_takes() -> None:
 
 def test_every_command_is_on_some_page() -> None:
     named = {line.split()[0] for _, line in own_lines()}
-    assert set(main.commands) <= named
+    assert set(commands()) <= named
 
 
 def test_every_make_target_is_in_the_makefile() -> None:

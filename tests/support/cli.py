@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import click
 from click.testing import CliRunner
 
 from spark_ckpt.cli.main import main
@@ -30,6 +31,13 @@ class Run:
         """Standard error, which must be a single JSON object."""
         value: dict[str, Any] = json.loads(self.stderr)
         return value
+
+
+def commands() -> dict[str, click.Command]:
+    """All commands of the program by name."""
+    context = click.Context(main, **main.context_settings)
+    found = {name: main.get_command(context, name) for name in main.list_commands(context)}
+    return {name: command for name, command in found.items() if command is not None}
 
 
 def run(*arguments: object) -> Run:

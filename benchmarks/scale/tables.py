@@ -1,0 +1,39 @@
+"""The figures as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from benchmarks.scale.playing import Point
+
+
+def table(points: Sequence[Point]) -> Table:
+    """A row per number of partitions."""
+    made = Table()
+    for title in ("partitions", "stores", "batch, CPU ms", "a store, CPU µs", "completing, ms", "_metadata, KB"):
+        made.add_column(title, justify="right")
+    for title in ("start, CPU ms", "start, ms", "locate, CPU ms", "list, ms", "memory, MB"):
+        made.add_column(title, justify="right")
+    for one in points:
+        made.add_row(
+            f"{one.partitions:,}",
+            f"{one.stores:,}",
+            f"{one.batch_cpu_ms:,.0f}",
+            f"{one.batch_cpu_ms * 1000 / one.stores:.1f}",
+            f"{one.completing_ms:,.0f}",
+            f"{one.metadata_bytes / 1000:,.0f}",
+            f"{one.start_cpu_ms:,.0f}",
+            f"{one.start_ms:,.0f}",
+            f"{one.locate_cpu_ms:,.0f}",
+            f"{one.list_ms:,.0f}",
+            f"{one.memory_bytes / 1e6:,.0f}",
+        )
+    return made
+
+
+def to_json(points: Sequence[Point], machine: Mapping[str, Any]) -> dict[str, Any]:
+    """All figures, machine-readable."""
+    return {"machine": dict(machine), "figures": [vars(one) for one in points]}
