@@ -48,6 +48,9 @@ SOURCE_OFFSETS = "source-offsets"
 NO_DATA = -1
 """Offset of a key group without entries (as in Flink's `KeyedStateCheckpointOutputStream`)."""
 
+_FEW = 16
+"""Key groups of a segment that are looked at one by one as quickly as by numpy."""
+
 
 def operator_id_of(query_id: str, name: str) -> bytes:
     """Operator id in `_metadata`: 16 bytes, stable across runs of the query.
@@ -181,6 +184,8 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
     segments, chains = store.segments, []
     shared = segments.shared if segments.shared.size else np.zeros(segments.sizes.size, np.int64)
     entries: list[SegmentRef] = []
+    columns = (segments.first_versions, segments.versions, segments.sizes, segments.flags)
+    first_versions, versions, sizes, flags = (column.tolist() for column in columns)
     for partition, count in enumerate(segments.counts.tolist()):
         start, end = len(entries), len(entries) + count
         subtask = operator.subtask_states.get(partition)
@@ -192,11 +197,30 @@ def _chains_of(store: StoreState, operator: OperatorState) -> list[Chain]:
         own = iter(handles)
         filters = segments.filters.get(partition) or [()] * count
         for i, (back, passed) in enumerate(zip(shared[start:end].tolist(), filters, strict=True), start):
-            first_version, version = int(segments.first_versions[i]), int(segments.versions[i])
-            rest = (first_version, version, int(segments.sizes[i]), passed, int(segments.flags[i]))
+            rest = (first_versions[i], versions[i], sizes[i], passed, flags[i])
             entries.append(entries[i - back].shared_as(*rest) if back else _entry(next(own), *rest))
         chains.append(Chain(store.state_ids[partition], store.rows[partition], tuple(entries[start:])))
     return chains
+
+
+def state_files_of(metadata: CheckpointMetadata) -> set[str]:
+    """State files of a `_metadata` written by `encode_metadata`, relative to `ckpt`, without its chains.
+
+    Raises:
+        CheckpointError: not written by spark-ckpt.
+        UnsupportedFormatError: a later release wrote it with features that this release would misread.
+        PathEscapeError: a state file outside the checkpoint's own directory.
+    """
+    spark_batch_of(metadata)  # which refuses others
+    handles = (
+        handle
+        for operator in metadata.operator_states
+        for subtask in operator.subtask_states.values()
+        for handle in _flatten(subtask.managed_keyed_state)
+    )
+    streams = (handle.delegate_state_handle for handle in handles)
+    names = {stream.relative_path for stream in streams if isinstance(stream, RelativeFileStateHandle)}
+    return {state_path(name, f"{CKPT}/{SHARED}") for name in names}
 
 
 def _flatten(handle: KeyedStateHandle | None) -> list[KeyGroupsStateHandle]:
@@ -218,8 +242,13 @@ def _entry(
     flags: int,
 ) -> SegmentRef:
     offsets = handle.group_range_offsets.offsets
-    present = np.flatnonzero(offsets != NO_DATA)
-    key_groups = (present + handle.key_group_range.start).astype(np.uint32)
+    start = handle.key_group_range.start
+    # Most segments have few key groups, and no gaps between them.
+    if offsets.size <= _FEW and NO_DATA not in offsets.tolist():
+        key_groups = np.arange(start, start + offsets.size, dtype=np.uint32)
+    else:
+        present = np.flatnonzero(offsets != NO_DATA)
+        key_groups, offsets = (present + start).astype(np.uint32), offsets[present]
     stream = handle.delegate_state_handle
     path, file_size, data = None, 0, b""
     if isinstance(stream, ByteStreamStateHandle):
@@ -229,5 +258,5 @@ def _entry(
         path, file_size = state_path(stream.relative_path, f"{CKPT}/{SHARED}"), stream.state_size
     else:
         raise CheckpointError(f"unexpected stream handle {type(stream).__name__}: spark-ckpt does not write it")
-    blocks = Blocks(key_groups, offsets[present], data)
+    blocks = Blocks(key_groups, offsets, data)
     return SegmentRef(first_version, version, blocks, size, path, file_size, filters, flags)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from typing import TypeVar
 
 from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.chains import Chain, ChainTable, all_entries, files_of
-from spark_ckpt.checkpoint.compose import decompose
+from spark_ckpt.checkpoint.compose import decompose, state_files_of
 from spark_ckpt.checkpoint.errors import NO_OTHER_IS_WHOLE, NO_WAY_BACK, VersionNotFoundError, go_back
 from spark_ckpt.checkpoint.layout import SHARED, in_location
 from spark_ckpt.checkpoint.statistics import CheckpointStats
@@ -25,6 +26,8 @@ from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.metadata import CheckpointMetadata, loads
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.storage import FileInfo, Request, Storage
+
+_Content = TypeVar("_Content")
 
 
 @dataclass(frozen=True, eq=False)  # without slots, for the cached property
@@ -129,7 +132,7 @@ def files_named(
         name = in_location(record.metadata.path)
         try:
             metadata = _decoded(record, storage.describe(name), found.pop(name))
-            yield record, state_of(storage, record, metadata).files()
+            yield record, _of_record(storage, record, partial(state_files_of, metadata))
         except SparkCkptError as e:
             yield record, e
 
@@ -154,15 +157,20 @@ def state_of(storage: Storage, record: CheckpointRecord, metadata: CheckpointMet
         DamagedCheckpointError: not written by spark-ckpt, or corrupt.
         UnsupportedFormatError: a later release wrote it with features that this release would misread.
     """
+    batch, table = _of_record(storage, record, lambda: decompose(metadata))
+    history = _of_record(storage, record, lambda: history_of(metadata) or ())
+    return CheckpointState(batch.version, record, batch, table, history)
+
+
+def _of_record(storage: Storage, record: CheckpointRecord, read: Callable[[], _Content]) -> _Content:
+    """What `read` finds in the `_metadata` of a record; its errors name the file."""
     path = storage.describe(in_location(record.metadata.path))
     try:
-        batch, table = decompose(metadata)
-        history = history_of(metadata) or ()
+        return read()
     except UnsupportedFormatError as e:
         raise UnsupportedFormatError(path, e.needs, e.features) from e
     except SparkCkptError as e:
         raise _damaged(record, path, str(e)) from e
-    return CheckpointState(batch.version, record, batch, table, history)
 
 
 def list_shared(storage: Storage) -> Request[Sequence[FileInfo]]:

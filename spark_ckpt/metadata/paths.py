@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 
 # Form of nearly all paths. One match is several times as fast as parsing a path.
 _ORDINARY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://[^/\[\]]*)?/[^/\\][^\\]*", re.DOTALL)
@@ -36,6 +37,8 @@ def refusal(text: str) -> str | None:
     return None
 
 
+# Many segments of a checkpoint share a file.
+@lru_cache(maxsize=4096)
 def relative_refusal(text: str) -> str | None:
     """Reason why Flink rejects the text as a path below the directory of `_metadata`; None if Flink accepts it.
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from spark_ckpt.storage.errors import PathEscapeError
 
@@ -17,6 +18,8 @@ OUT_OF_CHECKPOINT = "../"
 """Prefix of state file paths in the `_metadata` of a checkpoint."""
 
 
+# Many segments of a checkpoint share a file.
+@lru_cache(maxsize=4096)
 def is_state_path(path: str) -> bool:
     """True if `path` is the path of a state file relative to `ckpt`."""
     return STATE_FILE.fullmatch(path) is not None

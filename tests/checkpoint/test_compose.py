@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark_ckpt.checkpoint.batch import Source, SparkBatch, StoreState
-from spark_ckpt.checkpoint.chains import Chain, ChainTable
-from spark_ckpt.checkpoint.compose import decompose, offset_elements, operator_id_of, spark_batch_of
+from spark_ckpt.checkpoint.chains import Chain, ChainTable, files_of
+from spark_ckpt.checkpoint.compose import decompose, offset_elements, operator_id_of, spark_batch_of, state_files_of
 from spark_ckpt.checkpoint.encode import encode_metadata
 from spark_ckpt.checkpoint.packing import packed
 from spark_ckpt.checkpoint.segment_table import SegmentTable
@@ -125,8 +126,10 @@ def test_the_fast_encoding_is_that_of_the_model(table: ChainTable, offsets: byte
 @settings(max_examples=60)
 @given(tables())
 def test_chains_are_read_back_as_they_were_written(table: ChainTable) -> None:
-    batch, again = decompose(loads(encode_metadata(17, batch_of(table), table, SOURCES, b"v1")))
+    metadata = loads(encode_metadata(17, batch_of(table), table, SOURCES, b"v1"))
+    batch, again = decompose(metadata)
     assert batch.encode() == batch_of(table).encode()
+    assert state_files_of(metadata) == files_of(table)
     assert list(again) == list(table)
     for key, chains in table.items():
         for expected, found in zip(chains, again[key], strict=True):
@@ -240,11 +243,12 @@ def test_master_states_have_the_batch_and_sparks_offsets() -> None:
     assert spark_batch_of(metadata).query_name == "näme"
 
 
-def test_without_our_master_state_it_is_not_ours() -> None:
+@pytest.mark.parametrize("read", [decompose, state_files_of])
+def test_without_our_master_state_it_is_not_ours(read: Callable[[CheckpointMetadata], object]) -> None:
     with pytest.raises(CheckpointError, match="not written by spark-ckpt"):
-        decompose(CheckpointMetadata(1))
+        read(CheckpointMetadata(1))
     with pytest.raises(UnsupportedFormatError, match="version 2"):
-        decompose(CheckpointMetadata(1, (MasterState("spark-batch", b"{}", 2),)))
+        read(CheckpointMetadata(1, (MasterState("spark-batch", b"{}", 2),)))
 
 
 @pytest.mark.parametrize("payload", [b"", b"[]", b"{}", b'{"version": "x"}', b'{"batch_id": 1, "version": 2}'])
@@ -253,12 +257,13 @@ def test_a_master_state_that_is_damaged_is_a_typed_error(payload: bytes) -> None
         SparkBatch.decode(payload)
 
 
-def test_a_path_out_of_the_checkpoint_is_refused() -> None:
+@pytest.mark.parametrize("read", [decompose, state_files_of])
+def test_a_path_out_of_the_checkpoint_is_refused(read: Callable[[CheckpointMetadata], object]) -> None:
     data = encode_metadata(
         17, batch_of(one_chain(entry(30, path="../../etc/x"))), one_chain(entry(30, path="../../etc/x"))
     )
     with pytest.raises(PathEscapeError):
-        decompose(loads(data))
+        read(loads(data))
 
 
 def shared_by_three() -> ChainTable:

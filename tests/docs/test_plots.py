@@ -14,6 +14,7 @@ from docs.generate_plots import FLINK, NEXMARK, WORKLOADS, draw, faster, flink_p
 
 PAGE = NEXMARK.parents[1] / "nexmark.md"
 PROVIDERS = ("ckpt", "hdfs", "rocksdb-changelog")
+MEASURES = ("events_s", "cpu_s", "restart_ms", "stored_mb")
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +46,8 @@ def test_the_table_has_the_ratios(data: dict[str, Any]) -> None:
     for query, cells in rows().items():
         throughput = ratios[query, "events_s"]
         assert cells[3] == "{median:.2f} ({low:.2f} to {high:.2f})".format(**throughput), query
-        assert cells[4:] == [f"{ratios[query, measure]['median']:.2f}" for measure in ("cpu_s", "restart_ms")], query
-    means = [f"{data['mean_ratios'][measure]:.2f}" for measure in ("events_s", "cpu_s", "restart_ms")]
+        assert cells[4:] == [f"{ratios[query, measure]['median']:.2f}" for measure in MEASURES[1:]], query
+    means = [f"{data['mean_ratios'][measure]:.2f}" for measure in MEASURES]
     assert f"| geometric mean | | | | {' | '.join(means)} |" in PAGE.read_text(encoding="utf-8")
 
 
