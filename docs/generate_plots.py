@@ -26,6 +26,9 @@ WORKLOADS = DOCS / "plots" / "workloads.json"
 FLINK = DOCS / "plots" / "flink.json"
 """`summary.json` of a run of `make bench-flink`."""
 
+SCALE = DOCS / "plots" / "scale.json"
+"""Figures of a run of `make bench-scale`."""
+
 _OURS, _RIVAL = "#c2410c", "#6b7280"
 _SYSTEMS = (_OURS, "#2563eb", "#93c5fd")
 
@@ -117,15 +120,37 @@ def flink_picture(data: Mapping[str, Any]) -> Figure:
     return figure
 
 
+def scale_picture(data: Mapping[str, Any]) -> Figure:
+    """Figures of the side process by number of stores, on logarithmic axes."""
+    figure, axes = plt.subplots(figsize=(8, 3.6), layout="constrained")
+    stores = [one["stores"] for one in data["figures"]]
+    curves = {
+        "batch, CPU s": [one["batch_cpu_ms"] / 1000 for one in data["figures"]],
+        "start, CPU s": [one["start_cpu_ms"] / 1000 for one in data["figures"]],
+        "memory, GB": [one["memory_bytes"] / 1e9 for one in data["figures"]],
+    }
+    for color, (label, values) in zip((_OURS, *_SYSTEMS[1:]), curves.items(), strict=True):
+        axes.plot(stores, values, marker="o", color=color, label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("stores: partitions times state stores of all operators")
+    axes.set_title("Side process of the driver, by number of stores", loc="left", fontsize=11)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
 def main() -> None:
     """Writes the pictures."""
-    nexmark, workloads, flink = (json.loads(file.read_text(encoding="utf-8")) for file in (NEXMARK, WORKLOADS, FLINK))
+    files = (NEXMARK, WORKLOADS, FLINK, SCALE)
+    nexmark, workloads, flink, scale = (json.loads(file.read_text(encoding="utf-8")) for file in files)
     pictures = {
         "nexmark.png": nexmark_picture(nexmark),
         "workloads.png": draw(
             faster(workloads), "Batches and restarts: spark-ckpt", "times as fast as the best built-in"
         ),
         "flink.png": flink_picture(flink),
+        "sizing.png": scale_picture(scale),
     }
     for name, figure in pictures.items():
         figure.savefig(DOCS / name, dpi=130)

@@ -10,7 +10,18 @@ from typing import Any
 import pytest
 from matplotlib import pyplot as plt
 
-from docs.generate_plots import FLINK, NEXMARK, WORKLOADS, draw, faster, flink_picture, nexmark_picture, speed_ups
+from docs.generate_plots import (
+    FLINK,
+    NEXMARK,
+    SCALE,
+    WORKLOADS,
+    draw,
+    faster,
+    flink_picture,
+    nexmark_picture,
+    scale_picture,
+    speed_ups,
+)
 
 PAGE = NEXMARK.parents[1] / "nexmark.md"
 PROVIDERS = ("ckpt", "hdfs", "rocksdb-changelog")
@@ -104,3 +115,63 @@ def test_the_table_of_flink_has_the_data() -> None:
     figure = flink_picture(data)
     assert len(figure.axes[0].patches) == len(data["figures"])
     plt.close(figure)
+
+
+SIZING = PAGE.with_name("sizing.md")
+
+
+def formula(name: str) -> tuple[float, float]:
+    """Constant and factor per store of a formula of the page about sizing."""
+    pattern = rf"^    {name} += ([\d.]+) (?:ms|MB|s) \+ ([\d.]+) (?:ms|KB) x stores"
+    found = re.search(pattern, SIZING.read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None, name
+    return float(found[1]), float(found[2])
+
+
+def test_the_table_of_sizing_has_the_data() -> None:
+    data = json.loads(SCALE.read_text(encoding="utf-8"))
+    page = SIZING.read_text(encoding="utf-8")
+    for one in data["figures"]:
+        cells = (
+            f"{one['partitions']:,}",
+            f"{one['stores']:,}",
+            *(f"{one[name]:,.0f}" for name in ("batch_cpu_ms", "completing_ms")),
+            f"{one['metadata_bytes'] / 1e6:,.1f}",
+            *(f"{one[name]:,.0f}" for name in ("start_cpu_ms", "locate_cpu_ms", "list_ms")),
+            f"{one['memory_bytes'] / 1e6:,.0f}",
+        )
+        assert f"| {' | '.join(cells)} |" in page, one
+    figure = scale_picture(data)
+    assert len(figure.axes[0].lines) == 3
+    plt.close(figure)
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "constant_unit", "unit"),
+    [("CPU of a batch", "batch_cpu_ms", 1, 1), ("memory", "memory_bytes", 1e6, 1e3), ("start", "start_cpu_ms", 1e3, 1)],
+)
+def test_formulas_of_sizing_are_near_the_measurements(
+    name: str, measure: str, constant_unit: float, unit: float
+) -> None:
+    constant, per_store = formula(name)
+    for one in json.loads(SCALE.read_text(encoding="utf-8"))["figures"]:
+        told = constant * constant_unit + per_store * unit * one["stores"]
+        assert told == pytest.approx(one[measure], rel=0.35), one["stores"]
+
+
+def test_examples_of_sizing_are_products_of_its_formulas() -> None:
+    rows = re.findall(
+        r"^\| ([\d,]+) M \| ([\d,]+)( M)? \| (\d+) \| ([\d.]+) (MB|GB) \| ([\d.]+) (MB|GB) \| ([\d.]+) MB \|$",
+        SIZING.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    assert len(rows) == 3
+    sizes = {"MB": 1e6, "GB": 1e9}
+    for (keys, changed, millions, executors, state, unit, stored, stored_unit, written), amplification in zip(
+        rows, (3.5, 6.2, 9), strict=True
+    ):
+        count = float(keys.replace(",", "")) * 1e6
+        changes = float(changed.replace(",", "")) * (1e6 if millions else 1)
+        assert float(state) * sizes[unit] == pytest.approx(count * 103 / int(executors), rel=0.05)
+        assert float(stored) * sizes[stored_unit] == pytest.approx(1.5 * 22 * count, rel=0.05)
+        assert float(written) * 1e6 == pytest.approx(changes * 32.6 * amplification, rel=0.05)
