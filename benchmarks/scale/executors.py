@@ -19,9 +19,6 @@ from tests.support.segments import encode_segment, segment_ref
 STORES = ("keyToNumValues.left", "keyWithIndexToValue.left", "keyToNumValues.right", "keyWithIndexToValue.right")
 """One per state store of a join partition."""
 
-JOB = "run"
-"""The job that all messages are about."""
-
 _GROUPS_CHANGED = 3
 
 
@@ -33,6 +30,7 @@ class Executors:
         location: checkpoint location.
         partitions: number of subtasks.
         executors: number of executors that share them.
+        job: the job that all messages are about.
         ids: state id of each subtask's last acknowledgement.
         due: subtasks that were asked for a base.
     """
@@ -40,11 +38,12 @@ class Executors:
     location: str
     partitions: int
     executors: int = 1
+    job: str = "run"
     ids: dict[SubtaskKey, str] = field(default_factory=dict)
     due: set[SubtaskKey] = field(default_factory=set)
 
-    def trigger(self, version: int, job: str = JOB) -> wire.Request:
-        """Message that begins a batch."""
+    def trigger(self, version: int, job: str | None = None) -> wire.Request:
+        """Message that begins a batch; of another job, if one is given."""
         trigger = Trigger(
             location=self.location,
             query_id="query",
@@ -53,7 +52,7 @@ class Executors:
             operators=(Operator(0, "symmetricHashJoin", STORES, self.partitions),),
             sources=(Source("source", '{"topic":{"0":5}}'),),
             spark_version="4.2.0",
-            job=job,
+            job=job or self.job,
         )
         return wire.trigger(trigger)
 
@@ -93,7 +92,7 @@ class Executors:
             base,
             rows_updated=1,
             timings_us={"snapshot": 12, "write": 40},
-            job=JOB,
+            job=self.job,
         )
         self.ids[subtask] = ack.state_id
         return wire.ack(ack)

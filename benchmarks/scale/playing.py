@@ -26,6 +26,8 @@ WARMUPS = 5
 ACKS_IN_A_MESSAGE = 100
 """Acknowledgements that the driver writes together: those that have arrived while it wrote the ones before."""
 
+_PARTITIONS = 8  # of each of many queries
+
 _PROCESS_CLOCK = 2  # CPUCLOCK_SCHED of clock_getcpuclockid(3)
 
 
@@ -95,6 +97,46 @@ def measure(partitions: int, executors: int, batches: int, folder: Path) -> Poin
     )
     shutil.rmtree(location)
     return point
+
+
+@dataclass(frozen=True)
+class ManyQueries:
+    """Figures of a driver with many queries, each a join in eight partitions.
+
+    Args:
+        queries: number of queries.
+        batch_cpu_ms: CPU time of the side process for a batch of one query; mean.
+        memory_bytes: most memory of the side process.
+    """
+
+    queries: int
+    batch_cpu_ms: float
+    memory_bytes: int
+
+
+def measure_queries(queries: int, batches: int, folder: Path) -> ManyQueries:
+    """Plays many queries in turns through one side process.
+
+    Args:
+        queries: number of queries.
+        batches: number of batches that count, of each.
+        folder: folder for the locations, which are removed.
+    """
+    location = folder / "queries"
+    shutil.rmtree(location, ignore_errors=True)
+    players = [Executors(str(location / str(n)), _PARTITIONS, job=f"run-{n}") for n in range(queries)]
+    began = 0.0
+    with SideProcess(MODULE) as process:
+        process.ask(*wire.START)
+        for version in range(1, WARMUPS + batches + 1):
+            if version == WARMUPS + 1:
+                began = cpu_seconds(process.pid)
+            for player in players:
+                _play(process, player, version)
+        cpu, memory = cpu_seconds(process.pid) - began, peak_bytes(process.pid)
+        process.kill()
+    shutil.rmtree(location)
+    return ManyQueries(queries, cpu * 1000 / (queries * batches), memory)
 
 
 def cpu_seconds(pid: int) -> float:

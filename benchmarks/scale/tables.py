@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from benchmarks.scale.playing import Point
+from benchmarks.scale.playing import ManyQueries, Point
 
 
 def table(points: Sequence[Point]) -> Table:
@@ -34,6 +34,17 @@ def table(points: Sequence[Point]) -> Table:
     return made
 
 
-def to_json(points: Sequence[Point], machine: Mapping[str, Any]) -> dict[str, Any]:
+def table_of_queries(found: Sequence[ManyQueries]) -> Table:
+    """A row per number of queries in one driver."""
+    made = Table()
+    for title in ("queries", "batch of a query, CPU ms", "memory, MB"):
+        made.add_column(title, justify="right")
+    for one in found:
+        made.add_row(f"{one.queries}", f"{one.batch_cpu_ms:.1f}", f"{one.memory_bytes / 1e6:,.0f}")
+    return made
+
+
+def to_json(points: Sequence[Point], queries: Sequence[ManyQueries], machine: Mapping[str, Any]) -> dict[str, Any]:
     """All figures, machine-readable."""
-    return {"machine": dict(machine), "figures": [vars(one) for one in points]}
+    figures, of_queries = ([dict(vars(one)) for one in found] for found in (points, queries))
+    return {"machine": dict(machine), "figures": figures, "queries": of_queries}

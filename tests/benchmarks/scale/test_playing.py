@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.scale import __main__ as command
 from benchmarks.scale.executors import STORES
-from benchmarks.scale.playing import measure
-from benchmarks.scale.tables import table, to_json
+from benchmarks.scale.playing import measure, measure_queries
+from benchmarks.scale.tables import table, table_of_queries, to_json
 
 
 def test_a_point_has_figures_of_all_kinds(tmp_path: Path) -> None:
@@ -16,14 +16,30 @@ def test_a_point_has_figures_of_all_kinds(tmp_path: Path) -> None:
     assert all(figure > 0 for figure in vars(point).values())
     assert list(tmp_path.iterdir()) == []
     assert table([point]).row_count == 1
-    assert to_json([point], {"cores": 2})["figures"] == [vars(point)]
+    queries = measure_queries(2, batches=1, folder=tmp_path)
+    assert queries.memory_bytes > point.memory_bytes / 2
+    assert table_of_queries([queries]).row_count == 1
+    found = to_json([point], [queries], {"cores": 2})
+    assert (found["figures"], found["queries"]) == ([vars(point)], [vars(queries)])
 
 
 def test_the_command_writes_its_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "scale.json"
-    arguments = ["--partitions", "2", "--batches", "1", "--work", str(tmp_path), "--output", str(output), "--json"]
+    arguments = [
+        "--partitions",
+        "2",
+        "--queries",
+        "1",
+        "--batches",
+        "1",
+        "--work",
+        str(tmp_path),
+        "--output",
+        str(output),
+        "--json",
+    ]
     monkeypatch.setattr("sys.argv", ["scale", *arguments])
     assert command.main() == 0
     assert capsys.readouterr().out.strip() == output.read_text(encoding="utf-8").strip()
