@@ -141,6 +141,8 @@ def test_the_table_of_sizing_has_the_data() -> None:
             f"{one['memory_bytes'] / 1e6:,.0f}",
         )
         assert f"| {' | '.join(cells)} |" in page, one
+    for one in data["queries"]:
+        assert f"| {one['queries']} | {one['batch_cpu_ms']:.1f} | {one['memory_bytes'] / 1e6:,.0f} |" in page, one
     figure = scale_picture(data)
     assert len(figure.axes[0].lines) == 3
     plt.close(figure)

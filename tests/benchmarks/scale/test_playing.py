@@ -27,19 +27,8 @@ def test_the_command_writes_its_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "scale.json"
-    arguments = [
-        "--partitions",
-        "2",
-        "--queries",
-        "1",
-        "--batches",
-        "1",
-        "--work",
-        str(tmp_path),
-        "--output",
-        str(output),
-        "--json",
-    ]
+    counts = ["--partitions", "2", "--queries", "1", "--batches", "1"]
+    arguments = [*counts, "--work", str(tmp_path), "--output", str(output), "--json"]
     monkeypatch.setattr("sys.argv", ["scale", *arguments])
     assert command.main() == 0
     assert capsys.readouterr().out.strip() == output.read_text(encoding="utf-8").strip()
