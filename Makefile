@@ -39,7 +39,7 @@ unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MOD
 
 .DEFAULT_GOAL := help
 .PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-stores test-yarn test-random spark-suites spark-suites-planned spark-suites-local fuzz fuzz-state faults \
-	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-nexmark bench-flink bench-scale bench-rescale bench-import bench-latency lint actionlint format generate docs plots site wheel clean
+	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-nexmark bench-flink bench-recovery bench-scale bench-rescale bench-import bench-latency lint actionlint format generate docs plots site wheel clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -196,6 +196,9 @@ bench-nexmark: jar $(FLOOR_JAR)  ## Nexmark beside Spark's providers, hours in f
 
 bench-flink: jar $(FLOOR_JAR) $(FLINK_JOB)  ## Nexmark on Flink SQL beside Structured Streaming with ours; BENCH_ARGS="--only q3 q17 --rounds 2"
 	$(RUN) -m benchmarks.flink $(BENCH_ARGS)
+
+bench-recovery: jar $(FLOOR_JAR) $(FLINK_JOB)  ## seconds from SIGKILL to the next checkpoint, ours, Spark's and Flink's; BENCH_ARGS="--only q17"
+	$(RUN) -m benchmarks.flink.recovery $(BENCH_ARGS)
 
 bench-scale: $(INSTALLED)  ## cost of the coordinator with up to 40,000 stores, minutes; BENCH_ARGS="--partitions 200 1000"
 	$(RUN) -m benchmarks.scale $(BENCH_ARGS)

@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -110,10 +111,9 @@ def run(
     """
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    order = work / "order.properties"
-    order.write_text(_order(query, backend, feed, files, rounds, work / "checkpoints"), encoding="utf-8")
+    order = write_order(work, query, backend, feed, files, rounds)
     with log.open("wb") as errors:
-        command = _command(heap, order)
+        command = command_of(heap, order)
         printed = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, check=False, text=True)
     shutil.rmtree(work)
     lines = [json.loads(line) for line in printed.stdout.splitlines() if line.startswith("{")]
@@ -132,24 +132,50 @@ def _round(line: Mapping[str, Any]) -> Round:
     )
 
 
-def _order(query: str, backend: str, feed: Path, files: int, rounds: int, checkpoints: Path) -> str:
+def write_order(
+    work: Path,
+    query: str,
+    backend: str,
+    feed: Path,
+    files: int,
+    rounds: int,
+    settings: Mapping[str, str] = MappingProxyType({}),
+    *,
+    is_checked: bool = True,
+) -> Path:
+    """Writes the order of a JVM to a file.
+
+    Args:
+        work: folder for the file and for checkpoints.
+        query: name of the query.
+        backend: a key of `BACKENDS`.
+        feed: folder of Parquet files with events, as `flattened` returns it.
+        files: number of files to read, the first by name.
+        rounds: measured rounds, after one that warms up.
+        settings: more settings of Flink.
+        is_checked: whether the answer is checked first.
+    """
     of = QUERIES[query]
     lines = {
         "feed": str(feed),
         "files": str(files),
-        "checkpoints": str(checkpoints),
+        "checkpoints": str(work / "checkpoints"),
         "parallelism": str(os.cpu_count()),
         "rounds": str(rounds),
         "type": of.type,
         "views": of.views,
         "query": of.sql,
-        "checked": ",".join(of.checked),
-        **{f"flink.{name}": value for name, value in {**_SETTINGS, **BACKENDS[backend]}.items()},
+        "checked": ",".join(of.checked) if is_checked else "",
+        **{f"flink.{name}": value for name, value in {**_SETTINGS, **BACKENDS[backend], **settings}.items()},
     }
-    return "".join(f"{name}={' '.join(value.split())}\n" for name, value in lines.items())
+    order = work / "order.properties"
+    text = "".join(f"{name}={' '.join(value.split())}\n" for name, value in lines.items())
+    order.write_text(text, encoding="utf-8")
+    return order
 
 
-def _command(heap: str, order: Path) -> list[str]:
+def command_of(heap: str, order: Path) -> list[str]:
+    """Command that starts a JVM with an order."""
     class_path = (MODULE / "classpath.txt").read_text(encoding="utf-8").strip()
     return [
         "java",

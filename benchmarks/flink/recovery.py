@@ -1,0 +1,233 @@
+"""Recovery after SIGKILL, of Flink and of Structured Streaming: from the kill to the next durable checkpoint.
+
+python -m benchmarks.flink.recovery, or `make bench-recovery`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.flink import continuing
+from benchmarks.flink.running import BACKENDS, MODULE, command_of, flattened, write_order
+from benchmarks.flink.sql import QUERIES
+from benchmarks.nexmark.generator import Stream, prepare
+from benchmarks.nexmark.plan import COMPETITORS
+from benchmarks.nexmark.running import PARTITIONS
+from benchmarks.stores import machine
+from benchmarks.stores.in_one_session import add_options
+from benchmarks.stores.runner import CONF, FLOOR_JAR, RunFailedError, end_of, environment, spark_submit
+from spark_ckpt import jar_path
+from spark_ckpt.config import EXTENSIONS_CLASS, EXTENSIONS_KEY
+
+SYSTEMS = ("ckpt", "hdfs", "rocksdb-changelog", *BACKENDS)
+"""Providers of Structured Streaming, and set-ups of Flink."""
+
+_LOOK_SECONDS = 0.01
+_PATIENCE_SECONDS = 120.0
+_CHECKPOINT = re.compile(r"chk-(\d+)")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A query on a system.
+
+    Args:
+        command: command that starts it, or lets it continue from what is durable.
+        newest: number of the newest durable checkpoint or batch; -1 before the first.
+        log: file for its output.
+    """
+
+    command: Callable[[], Sequence[str]]
+    newest: Callable[[], int]
+    log: Path
+
+
+def recovery_seconds(subject: Subject, enough: int) -> float:
+    """Seconds from SIGKILL to the next durable checkpoint.
+
+    Args:
+        subject: a query that has not begun.
+        enough: number of the checkpoint after which it is killed.
+
+    Raises:
+        RunFailedError: it ended by itself, or has no checkpoint for two minutes.
+    """
+    with _started(subject) as process:
+        _await(subject, process, enough)
+    killed, before = time.monotonic(), subject.newest()
+    with _started(subject) as process:
+        _await(subject, process, before + 1)
+        return time.monotonic() - killed
+
+
+@contextmanager
+def _started(subject: Subject) -> Iterator[subprocess.Popen[bytes]]:
+    """Starts it, and kills it with all of its processes at the end."""
+    with subject.log.open("ab") as log:
+        process = subprocess.Popen(
+            subject.command(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=environment(),
+            cwd=machine.REPOSITORY,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):  # it has ended by itself
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _await(subject: Subject, process: subprocess.Popen[bytes], number: int) -> None:
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while subject.newest() < number:
+        if process.poll() is not None or time.monotonic() > until:
+            raise RunFailedError(f"no checkpoint {number}; {end_of(subject.log)}")
+        time.sleep(_LOOK_SECONDS)
+
+
+def flink(query: str, backend: str, feed: Path, files: int, heap: str, work: Path, log: Path) -> Subject:
+    """A query on Flink, in one JVM.
+
+    Args:
+        query: its name.
+        backend: a key of `BACKENDS`.
+        feed: folder of Parquet files with events, as `flattened` returns it.
+        files: number of files to read.
+        heap: heap of the JVM in Java's notation.
+        work: empty folder for its checkpoints.
+        log: file for its output.
+    """
+    checkpoints = work / "checkpoints"
+
+    def found() -> Mapping[int, Path]:
+        complete = checkpoints.glob("*/chk-*/_metadata")
+        return {int(match[1]): file.parent for file in complete if (match := _CHECKPOINT.fullmatch(file.parent.name))}
+
+    def command() -> Sequence[str]:
+        restored = found()
+        settings = {"execution.state-recovery.path": restored[max(restored)].as_uri()} if restored else {}
+        order = write_order(work, query, backend, feed, files, 0, settings, is_checked=False)
+        return command_of(heap, order)
+
+    return Subject(command, lambda: max(found(), default=-1), log)
+
+
+def spark(query: str, provider: str, feed: Path, heap: str, work: Path, log: Path) -> Subject:
+    """A query on Structured Streaming, in one JVM.
+
+    Args:
+        query: its name.
+        provider: a key of `COMPETITORS`.
+        feed: folder of Parquet files with events.
+        heap: heap of the JVM in Java's notation.
+        work: empty folder for its checkpoints.
+        log: file for its output.
+    """
+    commits = work / "checkpoint" / "commits"
+    conf = {
+        **CONF,
+        EXTENSIONS_KEY: EXTENSIONS_CLASS,
+        "spark.sql.shuffle.partitions": str(PARTITIONS),
+        **COMPETITORS[provider].conf(),
+    }
+    program = spark_submit(continuing.__file__, conf, [jar_path(), FLOOR_JAR], heap, work)
+    command = [*program, query, str(feed), (work / "checkpoint").as_uri()]
+
+    def newest() -> int:
+        names = os.listdir(commits) if commits.exists() else []
+        return max((int(name) for name in names if name.isdigit()), default=-1)
+
+    return Subject(lambda: command, newest, log)
+
+
+def main() -> int:
+    """Kills queries of Nexmark by SIGKILL on Flink and on Structured Streaming, starts them again, and prints the
+    seconds until the next durable checkpoint: the start of a JVM, the restore and the next batch or interval."""
+    options = _arguments()
+    for needed in (FLOOR_JAR, MODULE / "classpath.txt"):
+        if not needed.exists():
+            raise SystemExit(f"{needed} is missing: run 'make bench-recovery', which builds it")
+    console = Console(highlight=False, stderr=options.json, width=None if sys.stdout.isatty() else 160)
+    work, results = options.work.resolve(), options.results.resolve()
+    results.mkdir(parents=True, exist_ok=True)
+    feed = prepare(work / "input", Stream(options.events, options.files, options.events // 10, options.seed))
+    flat = flattened(feed)
+    found: dict[tuple[str, str], list[float]] = {}
+    for query in options.only:
+        for number in range(options.rounds):
+            for system in turned(options.systems, number):
+                folder, log = work / "recovery", results / f"{query}.{system}.{number}.log"
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+                if system in BACKENDS:
+                    subject, enough = flink(query, system, flat, options.files, options.heap, folder, log), 5
+                else:
+                    subject, enough = spark(query, system, feed, options.heap, folder, log), options.files // 3
+                with console.status(f"{query}, {system}, round {number + 1}"):
+                    found.setdefault((query, system), []).append(recovery_seconds(subject, enough))
+                shutil.rmtree(folder)
+    facts = {**machine.facts(), "heap": options.heap, "files": options.files, "events": options.events}
+    text = json.dumps(_to_json(found, facts), indent=1)
+    (results / "recovery.json").write_text(text + "\n", encoding="utf-8")
+    if options.json:
+        print(text)
+    else:
+        console.print(_table(found))
+    return 0
+
+
+def turned(systems: Sequence[str], by: int) -> Sequence[str]:
+    """The same systems, beginning with another one in each round."""
+    first = by % len(systems)
+    return [*systems[first:], *systems[:first]]
+
+
+def _to_json(found: Mapping[tuple[str, str], Sequence[float]], facts: Mapping[str, object]) -> dict[str, object]:
+    rows = [
+        {"query": query, "system": system, "seconds": statistics.median(times), "low": min(times), "high": max(times)}
+        for (query, system), times in found.items()
+    ]
+    return {"machine": dict(facts), "figures": rows}
+
+
+def _table(found: Mapping[tuple[str, str], Sequence[float]]) -> Table:
+    made = Table()
+    for title in ("query", "system", "seconds to the next checkpoint", "range"):
+        made.add_column(title, justify="left" if title in ("query", "system") else "right")
+    for (query, system), times in found.items():
+        made.add_row(query, system, f"{statistics.median(times):.1f}", f"{min(times):.1f} to {max(times):.1f}")
+    return made
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.flink.recovery", description=main.__doc__)
+    parser.add_argument("--only", nargs="+", choices=QUERIES, default=["q17", "q20"], metavar="QUERY")
+    parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="SYSTEM")
+    parser.add_argument("--events", type=int, default=100_000, help="events per file (default: 100,000)")
+    parser.add_argument("--files", type=int, default=60, help="files of events (default: 60)")
+    add_options(parser, "recovery", heap="4g")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
