@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from matplotlib import pyplot as plt
 
+from benchmarks.stores.providers import PROVIDERS as PROVIDERS_OF_BENCH
 from docs.generate_plots import (
     FLINK,
     NEXMARK,
@@ -177,3 +178,13 @@ def test_examples_of_sizing_are_products_of_its_formulas() -> None:
         assert float(state) * sizes[unit] == pytest.approx(count * 103 / int(executors), rel=0.05)
         assert float(stored) * sizes[stored_unit] == pytest.approx(1.5 * 22 * count, rel=0.05)
         assert float(written) * 1e6 == pytest.approx(changes * 32.6 * amplification, rel=0.05)
+
+
+def test_the_table_of_recovery_has_the_data() -> None:
+    data = json.loads(NEXMARK.with_name("recovery.json").read_text(encoding="utf-8"))
+    page = COMPARISON.read_text(encoding="utf-8")
+    titles = {name: provider.title for name, provider in PROVIDERS_OF_BENCH.items()}
+    for number, one in enumerate(data["figures"]):
+        seconds = f"{one['seconds']:.1f} ({one['low']:.1f} to {one['high']:.1f})"
+        system = titles.get(one["system"], one["system"])
+        assert row_of(data["figures"], number, "query", system, seconds) in page, one
