@@ -43,8 +43,8 @@ import org.apache.flink.types.RowKind;
  *
  * <p>Argument: a file of properties: {@code feed}, {@code files}, {@code checkpoints}, {@code parallelism}, {@code
  * rounds}, {@code type} (the read columns as a SQL type, with the event time in microseconds as the last one), {@code
- * views} (statements with a semicolon after each), {@code query}, {@code checked} (columns whose sums are printed; blank
- * for no check), and settings of Flink after {@code flink.}.
+ * views} (statements with a semicolon after each), {@code query}, {@code checked} (columns whose sums are printed;
+ * blank for no check), and settings of Flink after {@code flink.}.
  */
 public final class NexmarkJob {
     private static final String SETTING = "flink.";
