@@ -129,7 +129,7 @@ def scale_picture(data: Mapping[str, Any]) -> Figure:
         "start, CPU s": [one["start_cpu_ms"] / 1000 for one in data["figures"]],
         "memory, GB": [one["memory_bytes"] / 1e9 for one in data["figures"]],
     }
-    for color, (label, values) in zip((_OURS, *_SYSTEMS[1:]), curves.items(), strict=True):
+    for color, (label, values) in zip(_SYSTEMS, curves.items(), strict=True):
         axes.plot(stores, values, marker="o", color=color, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")

@@ -10,13 +10,11 @@ import json
 import os
 import re
 import shutil
-import signal
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,12 +26,13 @@ from benchmarks.flink.running import BACKENDS, MODULE, command_of, flattened, wr
 from benchmarks.flink.sql import QUERIES
 from benchmarks.nexmark.generator import Stream, prepare
 from benchmarks.nexmark.plan import COMPETITORS
-from benchmarks.nexmark.running import PARTITIONS
+from benchmarks.nexmark.running import APPLICATION
 from benchmarks.stores import machine
+from benchmarks.stores.driver import Driver
 from benchmarks.stores.in_one_session import add_options
-from benchmarks.stores.runner import CONF, FLOOR_JAR, RunFailedError, end_of, environment, spark_submit
+from benchmarks.stores.plan import turned
+from benchmarks.stores.runner import FLOOR_JAR, spark_submit
 from spark_ckpt import jar_path
-from spark_ckpt.config import EXTENSIONS_CLASS, EXTENSIONS_KEY
 
 SYSTEMS = ("ckpt", "hdfs", "rocksdb-changelog", *BACKENDS)
 """Providers of Structured Streaming, and set-ups of Flink."""
@@ -68,41 +67,27 @@ def recovery_seconds(subject: Subject, enough: int) -> float:
     Raises:
         RunFailedError: it ended by itself, or has no checkpoint for two minutes.
     """
-    with _started(subject) as process:
-        _await(subject, process, enough)
+    with _started(subject) as driver:
+        _await(subject, driver, enough)
     killed, before = time.monotonic(), subject.newest()
-    with _started(subject) as process:
-        _await(subject, process, before + 1)
+    with _started(subject) as driver:
+        _await(subject, driver, before + 1)
         return time.monotonic() - killed
 
 
 @contextmanager
-def _started(subject: Subject) -> Iterator[subprocess.Popen[bytes]]:
+def _started(subject: Subject) -> Iterator[Driver]:
     """Starts it, and kills it with all of its processes at the end."""
-    with subject.log.open("ab") as log:
-        process = subprocess.Popen(
-            subject.command(),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=environment(),
-            cwd=machine.REPOSITORY,
-            start_new_session=True,
-        )
+    name, patience, look = subject.log.stem, _PATIENCE_SECONDS, _LOOK_SECONDS
+    driver = Driver(name, subject.command(), subject.log, patience=patience, look_seconds=look)
     try:
-        yield process
+        yield driver
     finally:
-        with suppress(ProcessLookupError):  # it has ended by itself
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        driver.kill()
 
 
-def _await(subject: Subject, process: subprocess.Popen[bytes], number: int) -> None:
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while subject.newest() < number:
-        if process.poll() is not None or time.monotonic() > until:
-            raise RunFailedError(f"no checkpoint {number}; {end_of(subject.log)}")
-        time.sleep(_LOOK_SECONDS)
+def _await(subject: Subject, driver: Driver, number: int) -> None:
+    driver.await_(lambda: subject.newest() >= number, f"continued: no checkpoint {number}")
 
 
 def flink(query: str, backend: str, feed: Path, files: int, heap: str, work: Path, log: Path) -> Subject:
@@ -144,12 +129,7 @@ def spark(query: str, provider: str, feed: Path, heap: str, work: Path, log: Pat
         log: file for its output.
     """
     commits = work / "checkpoint" / "commits"
-    conf = {
-        **CONF,
-        EXTENSIONS_KEY: EXTENSIONS_CLASS,
-        "spark.sql.shuffle.partitions": str(PARTITIONS),
-        **COMPETITORS[provider].conf(),
-    }
+    conf = {**APPLICATION, **COMPETITORS[provider].conf()}
     program = spark_submit(continuing.__file__, conf, [jar_path(), FLOOR_JAR], heap, work)
     command = [*program, query, str(feed), (work / "checkpoint").as_uri()]
 
@@ -194,12 +174,6 @@ def main() -> int:
     else:
         console.print(_table(found))
     return 0
-
-
-def turned(systems: Sequence[str], by: int) -> Sequence[str]:
-    """The same systems, beginning with another one in each round."""
-    first = by % len(systems)
-    return [*systems[first:], *systems[:first]]
 
 
 def _to_json(found: Mapping[tuple[str, str], Sequence[float]], facts: Mapping[str, object]) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.nexmark.job import WARM_UP
 from benchmarks.nexmark.queries import QUERIES
 from benchmarks.stores.figures import Samples
+from benchmarks.stores.plan import turned
 from benchmarks.stores.providers import OURS, PROVIDERS, Provider
 from spark_ckpt.config import MEMORY_BUDGET
 
@@ -102,6 +103,5 @@ def plan(query: str, providers: Iterable[str], rounds: int) -> Iterator[Run]:
     if able and not QUERIES[query].key:
         yield Run(query, BATCH, 0)
     for number in range(WARM_UP, rounds):
-        turn = max(number, 0) % max(len(able), 1)
-        for provider in able[turn:] + able[:turn]:
+        for provider in turned(able, max(number, 0)):
             yield Run(query, provider, number)

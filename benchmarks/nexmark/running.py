@@ -25,6 +25,13 @@ from spark_ckpt.config import EXTENSIONS_CLASS, EXTENSIONS_KEY
 PARTITIONS = 4
 """Partitions of the stateful stages."""
 
+APPLICATION = {
+    **CONF,
+    EXTENSIONS_KEY: EXTENSIONS_CLASS,  # belongs to the application, so the others have it as well
+    "spark.sql.shuffle.partitions": str(PARTITIONS),
+}
+"""Settings of the application, whichever provider runs."""
+
 _LOOK_SECONDS = 2.0
 _BUSY = "while True: pass"
 
@@ -97,12 +104,7 @@ class Runner:
         shutil.rmtree(folder)
 
     def _submit(self, order: Order, results: Path, folder: Path) -> None:
-        conf = {
-            **CONF,
-            EXTENSIONS_KEY: EXTENSIONS_CLASS,  # belongs to the application, so the others have it as well
-            "spark.sql.shuffle.partitions": str(PARTITIONS),
-        }
-        command = spark_submit(job.__file__, conf, [jar_path(), FLOOR_JAR], self._setting.heap, folder)
+        command = spark_submit(job.__file__, APPLICATION, [jar_path(), FLOOR_JAR], self._setting.heap, folder)
         run_logged([*command, json.dumps(asdict(order)), str(results)], self._results.log(order.query))
 
 

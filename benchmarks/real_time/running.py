@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -21,10 +17,10 @@ from benchmarks.real_time.feed import Feed, Results, create
 from benchmarks.real_time.job import FINISH, PROGRESS, READY, Order
 from benchmarks.real_time.latency import Batch, LostRowError, pair_counts, pair_unique, pauses, samples_of
 from benchmarks.stores import machine
+from benchmarks.stores.driver import Driver
 from benchmarks.stores.plan import Run
 from benchmarks.stores.providers import OURS
 from benchmarks.stores.results import Record, ResultFolder
-from benchmarks.stores.runner import RunFailedError, end_of, environment
 from benchmarks.stores.workloads import Workload
 
 PROVIDERS = (OURS.name, "rocksdb", "rocksdb-changelog")
@@ -33,10 +29,6 @@ PROVIDERS = (OURS.name, "rocksdb", "rocksdb-changelog")
 PARTITIONS = 2
 """Partitions of the input and of the state."""
 
-PATIENCE = 600.0
-"""Timeout in seconds that only a hang exceeds."""
-
-_POLL_SECONDS = 0.1
 _QUERIES: tuple[Literal["count", "dedup"], ...] = ("count", "dedup")
 _TITLES = {"count": "count per key", "dedup": "dropDuplicates, every tenth row sent twice"}
 _REPEAT = {"count": 0, "dedup": 10}
@@ -162,51 +154,3 @@ class LatencyRunner:
             yield driver
         finally:
             driver.kill()
-
-
-class Driver:
-    """A driver process in a process group of its own.
-
-    Args:
-        name: name of the run, for messages.
-        command: the command.
-        log: file for its output.
-    """
-
-    def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
-        self._name, self._log = name, log
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=environment(),
-                cwd=machine.REPOSITORY,
-                start_new_session=True,
-            )
-
-    def running(self) -> bool:
-        """True while it has not ended."""
-        return self._process.poll() is None
-
-    def await_(self, condition: Callable[[], bool], what: str) -> None:
-        """Waits for a condition.
-
-        Raises:
-            RunFailedError: the driver has ended, or the condition does not hold in time.
-        """
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            has_ended = not self.running()
-            if condition():
-                return
-            if has_ended or time.monotonic() > deadline:
-                raise RunFailedError(f"{self._name}: the driver ended or hung before it {what}; {end_of(self._log)}")
-            time.sleep(_POLL_SECONDS)
-
-    def kill(self) -> None:
-        """Kills the driver and its JVM, if they still run."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.stores.workloads import Workload
@@ -33,6 +33,12 @@ class Run:
         return f"{self.workload.name}, {self.provider}, round {self.round}"
 
 
+def turned(names: Sequence[str], by: int) -> Sequence[str]:
+    """The same names, with a different one first in each round."""
+    first = by % max(len(names), 1)
+    return [*names[first:], *names[:first]]
+
+
 def plan(workloads: Iterable[Workload], providers: Iterable[str], rounds: int) -> Iterator[Run]:
     """All runs: workload by workload, round by round, with a different provider first in each round.
 
@@ -42,6 +48,5 @@ def plan(workloads: Iterable[Workload], providers: Iterable[str], rounds: int) -
     for workload in workloads:
         taking_part = [name for name in workload.providers if name in chosen]
         for number in range(rounds):
-            turn = number % max(len(taking_part), 1)
-            for provider in taking_part[turn:] + taking_part[:turn]:
+            for provider in turned(taking_part, number):
                 yield Run(workload, provider, number)

@@ -41,6 +41,8 @@ def adoptable(
         was_deleted: True for a segment whose file was deleted.
     """
     ids.hold(ack, chain.base_version if chain is not None else 0)
+    if ack.base is None and ack.merged is None:
+        return ack, ()
     ignored = []
     if (base := ack.base) is not None and (reason := _against(ack, base, chain, ids, was_deleted)) is not None:
         ignored.append(Ignored(f"the base snapshot of version {base.version}", reason, base.segment))

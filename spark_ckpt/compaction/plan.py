@@ -54,8 +54,7 @@ def plan(chain: Chain, busy: Sequence[InProgress], moment: Moment, config: Check
     if len(busy) >= MAX_IN_PROGRESS:
         return NO_COMPACTION
     merges = tiers.merges_deltas(chain, config)
-    is_writing_base = bool(busy) and any(one.is_base for one in busy)
-    is_full_due = not is_writing_base and _is_full_due(chain, moment, config, merges=merges)
+    is_full_due = not any(one.is_base for one in busy) and _is_full_due(chain, moment, config, merges=merges)
     if is_full_due and not busy:
         return FULL_COMPACTION
     if not merges:

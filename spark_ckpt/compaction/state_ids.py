@@ -56,11 +56,9 @@ class StateIds:
             base_version: version of the newest base of its chain; bases up to this version are of no use.
         """
         subtask = ack.subtask
-        held = self._held.get(subtask)
-        if held is None and not ack.in_progress:
-            return
         # Until its writing begins, a base has no version.
         version = next((step.version for step in ack.in_progress if step.is_base and step.version), None)
+        held = self._held.get(subtask)
         if version is None and held is None:
             return
         kept = {begun: state_id for begun, state_id in (held or {}).items() if begun > base_version}

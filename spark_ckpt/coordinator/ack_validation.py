@@ -47,9 +47,6 @@ def check_ack(ack: Ack, parallelism: int, job: OpenJob, chain: Chain | None, ids
     _check_segment(ack, ack.delta, parallelism, job)
     if ack.delta.path is not None and _was_deleted(ack.delta, job):
         raise CheckpointError(f"{ack.subtask}: file {ack.delta.path} was discarded with an earlier attempt")
-    if ack.base is None and ack.merged is None:
-        ids.hold(ack, chain.base_version if chain is not None else 0)
-        return ack
     for brought in (ack.base, ack.merged):
         if brought is not None:
             _check_segment(ack, brought.segment, parallelism, job)

@@ -23,7 +23,8 @@ from benchmarks.real_time.latency import (
     percentile,
     samples_of,
 )
-from benchmarks.real_time.running import Driver, Load, workloads
+from benchmarks.real_time.running import Load, workloads
+from benchmarks.stores.driver import Driver
 from benchmarks.stores.plan import Run
 from benchmarks.stores.results import Record
 from benchmarks.stores.runner import RunFailedError

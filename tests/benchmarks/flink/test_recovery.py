@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.flink.recovery import SYSTEMS, Subject, flink, recovery_seconds, spark, turned
+from benchmarks.flink.recovery import SYSTEMS, Subject, flink, recovery_seconds, spark
 from benchmarks.nexmark.generator import Stream, prepare
+from benchmarks.stores.plan import turned
 from benchmarks.stores.runner import RunFailedError
 
 COUNTS = """
