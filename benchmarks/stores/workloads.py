@@ -31,14 +31,15 @@ class Workload:
     Args:
         name: name in results and on the command line.
         title: name for readers.
-        kind: subject of the measurement: batches, bytes written, restarts, memory, or our coordinator without Spark.
+        kind: subject of the measurement: batches, bytes written, restarts, short runs of a JVM each, memory, or our
+            coordinator without Spark.
         query: name of the query, see `benchmarks.stores.queries`.
         keys: rows of state; for a join, per side.
         changed: rows of input per batch; for a join, per side.
         partitions: partitions of the stateful stages.
         warmups: unmeasured batches after the load.
         batches: measured batches, or batches before the first restart.
-        restarts: measured restarts.
+        restarts: measured restarts; for short runs, each in a JVM of its own.
         skew: exponent of a Zipf distribution of the changed keys; None for a uniform one.
         memory_mb: limit of the memory for state, in MiB; None for none.
         latency_ms: latency per request to the object store that holds the checkpoints; None for the local disk.
@@ -47,7 +48,7 @@ class Workload:
 
     name: str
     title: str
-    kind: Literal["batches", "bytes", "restart", "memory", "coordinator"] = "batches"
+    kind: Literal["batches", "bytes", "restart", "short", "memory", "coordinator"] = "batches"
     query: Literal["count", "totals", "join", "dedup", "session"] = "count"
     keys: int = MILLION
     changed: int = 10_000
@@ -131,6 +132,14 @@ def _all() -> Iterator[Workload]:
             restarts=5,
             latency_ms=latency,
         )
+    yield Workload(
+        "short",
+        "short runs: 20 batches of a young JVM, 1 M keys, and a restart in another one",
+        kind="short",
+        partitions=4,
+        warmups=0,
+        restarts=1,
+    )
     yield from _compressed()
     yield Workload("memory", "memory of 1 M keys", kind="memory", warmups=0, batches=5)
     for partitions, latency, batches in ((8, 30, 10), (64, 30, 10), (8, 0, 50), (64, 0, 10), (200, 0, 50)):
@@ -258,6 +267,9 @@ TARGETS = (
     Target("keys-8m", "batch_ms", 1.15, against="count-1"),
     Target("restart", "restart_ms", 0.30),
     Target("restart-8m", "restart_ms", 0.30),
+    Target("short", "state_ms", 0.30),
+    Target("short", "batch_ms", 0.40),
+    Target("short", "restart_ms", 0.45),
     Target("restart-s3-30ms", "restart_ms", 0.15),
     Target("coordinator", "coordinator_ms", 40, against=None),
 )

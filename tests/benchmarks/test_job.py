@@ -19,10 +19,10 @@ from benchmarks.stores.workloads import WORKLOADS
 MIB = 1 << 20
 
 
-def job(folder: Path, workload: str, spark: Any = None) -> Job:
+def job(folder: Path, workload: str, spark: Any = None, *, is_restart: bool = False) -> Job:
     small = WORKLOADS[workload].scaled(0.001, 2)
     feed = prepare(folder / "input", small, 1)
-    return Job(spark, Order(small, str(feed), str(folder / "work"), "unused"))
+    return Job(spark, Order(small, str(feed), str(folder / "work"), "unused", is_restart=is_restart))
 
 
 def files(folder: Path) -> list[str]:
@@ -41,6 +41,14 @@ def test_drops_the_batches_of_both_streams_in_their_order(tmp_path: Path) -> Non
     assert files(tmp_path) == ["left/000000.parquet", "right/000000.parquet"]
     join._drop(2)
     assert files(tmp_path) == [f"{side}/00000{number}.parquet" for side in ("left", "right") for number in range(3)]
+
+
+def test_a_restart_continues_with_the_input_of_the_run_before(tmp_path: Path) -> None:
+    job(tmp_path, "short")._drop(3)
+    job(tmp_path, "short", is_restart=True)._drop(1)
+    assert files(tmp_path) == [f"events/00000{number}.parquet" for number in range(4)]
+    with pytest.raises(FileExistsError):
+        job(tmp_path, "short")
 
 
 def test_memory_is_the_heap_in_use_and_what_is_resident_beside_the_heap(

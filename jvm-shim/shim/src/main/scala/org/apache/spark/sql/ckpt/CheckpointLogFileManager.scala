@@ -74,17 +74,18 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   private def put(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream =
     if (putsExclusively && !overwriteIfPossible) {
-      fenceOf(path).foreach(_.check(sparks, LogFence.FreshNanos))
+      fenceOf(path).foreach(_.check(isThere, LogFence.FreshNanos))
       val buffer = new EntryBuffer(MaxPut, () => renamed(path, overwriteIfPossible))
-      new ExclusiveOutputStream(fs, path, buffer, keep(path, _))
+      new ExclusiveOutputStream(fs, path, buffer, own.put(path, _))
     } else {
       renamed(path, overwriteIfPossible)
     }
 
   private def renamed(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
+    own.clear()
     // The look comes after the temporary file, which a rollback deletes after its marker: one of the two stops us.
     val out = sparks.createAtomic(path, overwriteIfPossible)
-    try fenceOf(path).foreach(_.check(sparks, 0))
+    try fenceOf(path).foreach(_.check(isThere, 0))
     catch {
       case e: Throwable =>
         out.cancel()
@@ -96,23 +97,17 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   /** What the thread asked for last. Spark asks whether an entry exists before it opens it, for each entry. */
   private val lastFound = new ThreadLocal[(Path, FileStatus)]
 
-  /**
-   * The last entry that was put exclusively, if it is small: it never changes, and Spark's file source reads each of
-   * its own back.
-   */
-  @volatile private var lastPut: (Path, Array[Byte]) = _
+  private val own = new OwnEntries
 
-  private def keep(path: Path, content: Array[Byte]): Unit =
-    lastPut = if (content.length <= MaxKept) (path, content) else null
-
-  private def ownContent(path: Path): Option[Array[Byte]] = Option(lastPut).filter(_._1 == path).map(_._2)
+  private lazy val purge = if (fence.isDefined && putsExclusively) Some(new LogPurge(fs, path)) else None
 
   /** On an object store, one request instead of two for an entry that the thread has just found; none for its own. */
   override def open(path: Path): FSDataInputStream = {
     val found = lastFound.get()
     lastFound.remove()
-    val own = ownContent(path).map(content => new FSDataInputStream(new BytesInputStream(content)))
-    own.orElse(LogPrefetch.of(path).flatMap(_.open(path))).getOrElse {
+    if (isPurged(path)) throw new FileNotFoundException(path.toString)
+    val put = own.content(path).map(content => new FSDataInputStream(new BytesInputStream(content)))
+    put.orElse(LogPrefetch.of(path).flatMap(_.open(path))).getOrElse {
       if (found != null && found._1 == path) FutureIO.awaitFuture(fs.openFile(path).withFileStatus(found._2).build())
       else sparks.open(path)
     }
@@ -121,7 +116,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   override def list(path: Path, filter: PathFilter): Array[FileStatus] =
     LogPrefetch.of(path).flatMap(_.list(path)) match {
       case Some(known) => known.filter(file => filter.accept(file.getPath)).toArray
-      case None => sparks.list(path, filter)
+      case None => sparks.list(path, file => filter.accept(file) && !isPurged(file))
     }
 
   override def mkdirs(path: Path): Unit =
@@ -131,8 +126,10 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     }
 
   override def exists(path: Path): Boolean =
-    if (ownContent(path).isDefined) {
+    if (own.content(path).isDefined) {
       true
+    } else if (own.isNext(path) || isPurged(path)) {
+      false
     } else if (appearsWhenClosed) {
       val status = knownStatus(path).getOrElse(LogPrefetch.statusOf(fs, path))
       status.fold(lastFound.remove())(found => lastFound.set((path, found)))
@@ -141,12 +138,19 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
       sparks.exists(path)
     }
 
+  private def isPurged(path: Path): Boolean = purge.exists(_.isWaiting(path))
+
+  private def isThere(path: Path): Boolean = if (appearsWhenClosed) NewFiles.isThere(fs, path) else sparks.exists(path)
+
   private def knownStatus(path: Path): Option[Option[FileStatus]] = LogPrefetch.of(path).flatMap(_.status(path))
 
   override def delete(path: Path): Unit = {
     LogPrefetch.changing(path)
-    if (ownContent(path).isDefined) lastPut = null
-    sparks.delete(path)
+    own.deleted(path)
+    purge.filter(_ => own.isEarlier(path)) match {
+      case Some(purge) => purge.delete(path)(fence.foreach(_.check(isThere, 0)))
+      case None => sparks.delete(path)
+    }
   }
 
   override def isLocal: Boolean = sparks.isLocal
@@ -179,9 +183,6 @@ private object CheckpointLogFileManager {
 
   /** Bytes of the longest entry that is put as a whole. */
   private[ckpt] val MaxPut = 4 << 20
-
-  /** Bytes of the longest entry that stays in memory after its put. */
-  private[ckpt] val MaxKept = 64 << 10
 
   private[ckpt] def withoutCondition(location: Path): String =
     s"$location: Spark's own file manager writes the query's logs, as this file system creates no file on the " +

@@ -8,8 +8,9 @@ import java.util.concurrent.{CompletableFuture, CopyOnWriteArrayList}
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{FileAlreadyExistsException, FileStatus, FileSystem, FilterFileSystem, FSDataOutputStream}
-import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStreamBuilder, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.{BulkDelete, FileAlreadyExistsException, FileStatus, FileSystem, FilterFileSystem}
+import org.apache.hadoop.fs.{FSDataInputStream, FSDataOutputStream, FSDataOutputStreamBuilder, Path}
+import org.apache.hadoop.fs.RawLocalFileSystem
 import org.apache.hadoop.fs.impl.OpenFileParameters
 import org.apache.logging.log4j.LogManager
 import org.apache.logging.log4j.core.{LogEvent, Logger}
@@ -18,7 +19,7 @@ import org.apache.logging.log4j.core.config.Property
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, NewFiles}
-import org.apache.spark.sql.ckpt.logs.LogFence
+import org.apache.spark.sql.ckpt.logs.{LogFence, OwnEntries}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
 
@@ -40,6 +41,8 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
     }
     fs.requests = 0
     fs.isConditional = true
+    fs.refusesDeletions = false
+    fs.deletions = Nil
     fs.fault = NoFault
     body(new CheckpointLogFileManager(location, conf), new Path(location, "0"), fs)
   }
@@ -81,17 +84,33 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
     }
   }
 
-  test("the last entry that a manager has put is read back without a request") {
+  test("the newest small entries that a manager has put are read back without a request") {
     withManager("put") { (manager, path, fs) =>
-      write(manager, path, "v1")
-      fs.delete(path, false)
-      assert(manager.exists(path) && read(manager, path) == "v1")
-      val other = new Path(path.getParent, "1")
-      write(manager, other, "v2")
-      assert(!manager.exists(path) && read(manager, other) == "v2")
-      intercept[FileNotFoundException](read(manager, path))
-      manager.delete(other)
-      assert(!manager.exists(other))
+      val written = (0 until OwnEntries.MaxEntries + 1).map(number => new Path(path.getParent, number.toString))
+      written.foreach { entry =>
+        write(manager, entry, s"v1 of ${entry.getName}")
+        fs.delete(entry, false)
+      }
+      val before = fs.lookups
+      written.tail.foreach(entry => assert(manager.exists(entry) && read(manager, entry) == s"v1 of ${entry.getName}"))
+      assert(fs.lookups == before && !manager.exists(written.head))
+      intercept[FileNotFoundException](read(manager, written.head))
+      Seq(written(3), written.last).foreach { entry =>
+        manager.delete(entry)
+        assert(!manager.exists(entry))
+      }
+    }
+  }
+
+  test("entries that a manager keeps in memory are bounded by their bytes") {
+    withManager("put") { (manager, path, fs) =>
+      val count = OwnEntries.MaxKept / OwnEntries.MaxEntry
+      val written = (0 to count).map(number => new Path(path.getParent, number.toString))
+      written.foreach { entry =>
+        writeLarge(manager, entry, OwnEntries.MaxEntry - 1024)
+        fs.delete(entry, false)
+      }
+      assert(written.count(manager.exists) == count)
     }
   }
 
@@ -120,7 +139,7 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
 
   test("an entry of medium size is put as a whole, and not kept") {
     withManager("put") { (manager, path, fs) =>
-      writeLarge(manager, path, CheckpointLogFileManager.MaxKept)
+      writeLarge(manager, path, OwnEntries.MaxEntry)
       assert(fs.requests == 1)
       fs.delete(path, false)
       assert(!manager.exists(path))
@@ -133,6 +152,96 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
       begin(manager, location, 1)
       val entry = new Path(location, "offsets/0")
       assert(isFenced(writeLarge(log, entry, CheckpointLogFileManager.MaxPut)) && !manager.exists(entry))
+    }
+  }
+
+  test("no request asks for the entry after the last own one; a put finds that another driver was first") {
+    withManager("put") { (manager, path, fs) =>
+      write(manager, path, "v1")
+      val next = new Path(path.getParent, "1")
+      fs.put(next, "of another driver".getBytes, ifAbsent = true)
+      val before = fs.lookups
+      assert(!manager.exists(next) && fs.lookups == before)
+      assert(!manager.exists(new Path(path.getParent, "2")) && fs.lookups == before + 1)
+      assert(!manager.exists(new Path(path.getParent, "1.tmp")) && fs.lookups == before + 2)
+      intercept[FileAlreadyExistsException](write(manager, next, "ours"))
+      manager.delete(path)
+      assert(manager.exists(next))
+    }
+  }
+
+  test("every tenth entry of a file source has another name, and a number like the others") {
+    withManager("put") { (manager, path, fs) =>
+      Seq("8", "9.compact", "10").map(new Path(path.getParent, _)).foreach { entry =>
+        val before = fs.lookups
+        assert(!manager.exists(entry) && (fs.lookups == before || entry.getName == "8"))
+        write(manager, entry, "v1")
+      }
+    }
+  }
+
+  test("a large entry, which is not put, is found by a request") {
+    withManager("put") { (manager, path, fs) =>
+      write(manager, path, "v1")
+      val next = new Path(path.getParent, "1")
+      writeLarge(manager, next, CheckpointLogFileManager.MaxPut)
+      assert(manager.exists(next) && fs.getFileStatus(next).getLen == CheckpointLogFileManager.MaxPut + 1)
+    }
+  }
+
+  /** Entries of the offset log of a run, from 0 on. */
+  private def entries(location: Path, count: Int): Seq[Path] =
+    (0 until count).map(number => new Path(location, s"offsets/$number"))
+
+  test("old entries are deleted ten at once, and gone before that") {
+    withLocation("put") { (manager, location) =>
+      val (log, fs) = (started(location), location.getFileSystem(conf).asInstanceOf[PuttingFileSystem])
+      val written = entries(location, 14)
+      written.foreach(write(log, _, "v1"))
+      val (first, rest) = written.take(12).splitAt(9)
+      first.foreach(log.delete)
+      assert(fs.deletions.isEmpty && first.forall(manager.exists) && !first.exists(log.exists))
+      assert(names(log, first.head.getParent).toSet == written.drop(9).map(_.getName).toSet)
+      first.foreach(entry => intercept[FileNotFoundException](read(log, entry)))
+      rest.foreach(log.delete)
+      assert(fs.deletions == Seq(first :+ rest.head) && !fs.deletions.head.exists(manager.exists))
+      assert(rest.tail.forall(manager.exists) && !rest.exists(log.exists))
+    }
+  }
+
+  test("entries that could not be deleted are named, and deleted with the next one") {
+    withLocation("put") { (manager, location) =>
+      val (log, fs) = (started(location), location.getFileSystem(conf).asInstanceOf[PuttingFileSystem])
+      val written = entries(location, 12)
+      written.foreach(write(log, _, "v1"))
+      fs.refusesDeletions = true
+      written.take(9).foreach(log.delete)
+      val failure = intercept[IOException](log.delete(written(9)))
+      assert(failure.getMessage.contains("0, 1, 2") && failure.getMessage.endsWith("offsets: denied"))
+      fs.refusesDeletions = false
+      log.delete(written(10))
+      assert(written.map(manager.exists) == written.map(_ == written.last))
+    }
+  }
+
+  test("an entry that is not old, and entries of a manager without a run, are deleted at once") {
+    withLocation("put") { (manager, location) =>
+      val (log, written) = (started(location), entries(location, 2))
+      written.foreach(write(log, _, "v1"))
+      log.delete(written.last)
+      manager.delete(written.head)
+      assert(!written.exists(manager.exists))
+    }
+  }
+
+  test("a query that was rolled back deletes no old entries") {
+    withLocation("put") { (manager, location) =>
+      val log = started(location)
+      val written = entries(location, 12)
+      written.foreach(write(log, _, "v1"))
+      written.take(9).foreach(log.delete)
+      begin(manager, location, 1)
+      assert(isFenced(log.delete(written(9))) && written.forall(manager.exists))
     }
   }
 
@@ -293,8 +402,8 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
       begin(manager, location, 1)
       write(log, new Path(location, "offsets/0"), "within the time for which a rollback waits")
       val fence = LogFence.ofLog(new Path(location, "offsets")).get
-      assert(isFenced(fence.check(manager, freshNanos = 0)))
-      fence.check(manager, LogFence.FreshNanos)
+      assert(isFenced(fence.check(manager.exists, freshNanos = 0)))
+      fence.check(manager.exists, LogFence.FreshNanos)
     }
   }
 
@@ -378,7 +487,12 @@ private[ckpt] case object Refuses extends Fault
  */
 private[ckpt] class PuttingFileSystem extends FilterFileSystem(new Folder) {
   var requests = 0
+  var lookups = 0
   var fault: Fault = NoFault
+
+  /** Files that were deleted at once, by request. */
+  var deletions: Seq[Seq[Path]] = Nil
+  var refusesDeletions = false
 
   /** Number of files that were opened with a known status. */
   def openedAsKnown: Int = fs.asInstanceOf[Folder].openedAsKnown
@@ -391,6 +505,27 @@ private[ckpt] class PuttingFileSystem extends FilterFileSystem(new Folder) {
       super.hasPathCapability(path, capability)
 
   override def createFile(path: Path): FSDataOutputStreamBuilder[_, _] = new PutBuilder(this, path)
+
+  override def getFileStatus(path: Path): FileStatus = {
+    lookups += 1
+    super.getFileStatus(path)
+  }
+
+  override def createBulkDelete(path: Path): BulkDelete = new BulkDelete {
+    override def pageSize: Int = 250
+    override def basePath: Path = path
+    override def close(): Unit = ()
+
+    override def bulkDelete(
+        paths: java.util.Collection[Path]): java.util.List[java.util.Map.Entry[Path, String]] =
+      if (refusesDeletions) {
+        paths.asScala.toSeq.map(java.util.Map.entry(_, "denied")).asJava
+      } else {
+        deletions :+= paths.asScala.toSeq
+        paths.forEach(path => delete(path, false))
+        java.util.List.of()
+      }
+  }
 
   def put(path: Path, content: Array[Byte], ifAbsent: Boolean): Unit = {
     requests += 1

@@ -23,13 +23,14 @@ private[ckpt] final class LogFence private (location: Path, val epoch: Long, sta
   /**
    * Checks that the location was not rolled back since the start of the query.
    *
+   * @param isThere    whether there is a file
    * @param freshNanos age up to which an earlier look counts
    * @throws CheckpointFailure if it was
    */
-  def check(files: CheckpointFileManager, freshNanos: Long): Unit = {
+  def check(isThere: Path => Boolean, freshNanos: Long): Unit = {
     val now = System.nanoTime()
     if (now - lookedAt >= freshNanos) {
-      if (files.exists(LogFence.marker(location, epoch + 1))) throw LogFence.rolledBack(location)
+      if (isThere(LogFence.marker(location, epoch + 1))) throw LogFence.rolledBack(location)
       lookedAt = now
     }
   }
