@@ -29,6 +29,7 @@ MEASURES: Mapping[str, Measure] = {
     "removals_ms": Measure("removals, sum over all tasks", "ms"),
     "commit_ms": Measure("commits, sum over all tasks", "ms"),
     "restart_ms": Measure("from the start to the first committed batch", "ms"),
+    "fresh_ms": Measure("from the start in a new JVM to the first committed batch", "ms"),
     "written_ratio": Measure("bytes of deltas, merged deltas and bases, per byte changed", ""),
     "state_mb": Measure("memory for the state: growth of the heap after garbage collection, and off-heap", "MB"),
     "heap_bytes": Measure("heap after garbage collection, per key", "bytes"),

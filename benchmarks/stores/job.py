@@ -75,7 +75,7 @@ class Job:
             "batches": self._batches,
             "bytes": self._bytes,
             "restart": self._restarts,
-            "short": self._restarts if self._order.is_restart else self._batches,
+            "short": self._fresh if self._order.is_restart else self._short,
             "memory": self._memory,
         }
         samples, batches = measured[self._workload.kind]()
@@ -100,25 +100,38 @@ class Job:
         measured = batches[-self._workload.batches :]
         return {**batch_samples(measured), **growth}, measured
 
+    def _short(self) -> tuple[Samples, list[Batch]]:
+        samples, batches = self._batches()
+        return {**samples, "restart_ms": [self._restart()[0]]}, batches
+
+    def _fresh(self) -> tuple[Samples, list[Batch]]:
+        took, batches = self._restart()
+        return {"fresh_ms": [took]}, batches
+
     def _bytes(self) -> tuple[Samples, list[Batch]]:
         samples, batches = self._batches()
         return {**samples, **bytes_samples(batches)}, batches
 
     def _restarts(self) -> tuple[Samples, list[Batch]]:
-        if not self._order.is_restart:
-            self._drop(len(self._workload.loads) + self._workload.warmups + self._workload.batches)
-            query = self._start()
-            _work_off(query)
-            query.stop()
+        self._drop(len(self._workload.loads) + self._workload.warmups + self._workload.batches)
+        query = self._start()
+        _work_off(query)
+        query.stop()
         times, batches = [], []
         for _ in range(self._workload.restarts):
-            self._drop(1)
-            began = time.time()
-            query = self._start()
-            batches += _work_off(query)
-            query.stop()
-            times.append((batches[-1].ended - began) * 1000)
+            took, more = self._restart()
+            times.append(took)
+            batches += more
         return {"restart_ms": times}, batches
+
+    def _restart(self) -> tuple[float, list[Batch]]:
+        """Milliseconds from a start with one batch of input to its commit, and the batch."""
+        self._drop(1)
+        began = time.time()
+        query = self._start()
+        batches = _work_off(query)
+        query.stop()
+        return (batches[-1].ended - began) * 1000, batches
 
     def _memory(self) -> tuple[Samples, list[Batch]]:
         few, *many = self._workload.loads

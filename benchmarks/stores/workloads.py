@@ -39,7 +39,7 @@ class Workload:
         partitions: partitions of the stateful stages.
         warmups: unmeasured batches after the load.
         batches: measured batches, or batches before the first restart.
-        restarts: measured restarts; for short runs, each in a JVM of its own.
+        restarts: measured restarts; for short runs, one in the same JVM and one in another.
         skew: exponent of a Zipf distribution of the changed keys; None for a uniform one.
         memory_mb: limit of the memory for state, in MiB; None for none.
         latency_ms: latency per request to the object store that holds the checkpoints; None for the local disk.
@@ -134,11 +134,11 @@ def _all() -> Iterator[Workload]:
         )
     yield Workload(
         "short",
-        "short runs: 20 batches of a young JVM, 1 M keys, and a restart in another one",
+        "short runs: 20 batches of a young JVM, 1 M keys, a restart in it and one in another",
         kind="short",
         partitions=4,
         warmups=0,
-        restarts=1,
+        restarts=2,
     )
     yield from _compressed()
     yield Workload("memory", "memory of 1 M keys", kind="memory", warmups=0, batches=5)
