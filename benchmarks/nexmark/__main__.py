@@ -43,7 +43,7 @@ def main() -> int:
     results = Results(options.results.resolve())
     batches = options.warmups + options.measured + 1
     stream = Stream(options.events, batches, options.events // 10, options.seed)
-    setting = Setting(stream, options.warmups, options.measured, options.heap, options.busy)
+    setting = Setting(stream, options.warmups, options.measured, options.heap, options.busy, options.kafka)
     plans = {query: list(plan(query, options.providers, options.rounds)) for query in options.only}
     good = _run_missing(console, results, plans, Runner(results, options.work.resolve(), setting))
     runs = {run for runs in plans.values() for run in runs}
@@ -104,6 +104,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--warmups", type=int, default=6, help="batches before the measured ones (default: 6)")
     parser.add_argument("--measured", type=int, default=12, help="measured batches (default: 12)")
     parser.add_argument("--busy", type=int, default=0, help="busy threads beside each run (default: 0)")
+    parser.add_argument("--kafka", action="store_true", help="events as JSON from a topic instead of Parquet files")
     add_options(parser, "nexmark", heap="4g")
     return parser.parse_args()
 

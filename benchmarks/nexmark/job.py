@@ -20,8 +20,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from benchmarks.nexmark.feeds import Feed, Files, Kafka, Topics
 from benchmarks.nexmark.process_tree import usage
-from benchmarks.nexmark.queries import QUERIES, Query, read
+from benchmarks.nexmark.queries import QUERIES, Query
 
 WARM_UP = -1
 """Number of the round that only warms up the JVM: what it compiles, all providers need."""
@@ -45,6 +46,7 @@ class Order:
         settings: settings of each provider; `{mb}` in a value stands for a quarter of the memory that the provider
             `quarter_of` took for its state, in MiB.
         quarter_of: that provider.
+        kafka: address of the broker that has the events; None for files.
     """
 
     query: str
@@ -56,6 +58,12 @@ class Order:
     runs: Sequence[tuple[int, str]]
     settings: Mapping[str, Mapping[str, str]]
     quarter_of: str
+    kafka: str | None = None
+
+    @property
+    def files(self) -> list[Path]:
+        """The prepared files, one per batch."""
+        return sorted(Path(self.feed).iterdir())
 
 
 class Job:
@@ -67,32 +75,28 @@ class Job:
             self._spark.conf.set(key, value)
         self._order = order
         self._query: Query = QUERIES[order.query]
-        self._files = sorted(Path(order.feed).iterdir())
         self._folder = Path(order.work) / name
-        self._input, self._location = self._folder / "events", self._folder / "checkpoint"
-        self._input.mkdir(parents=True)
-        self._dropped = 0
+        self._location = self._folder / "checkpoint"
+        self._feed = _feed(spark, order, name, self._folder / "events")
 
     def measure(self) -> dict[str, Any]:
         """Runs the query; returns the samples, the rows of state and the answer."""
         order, jvm = self._order, os.getppid()
         query = self._start()
-        self._drop(order.warmups)
-        query.processAllAvailable()
+        self._feed.warm_up(query)
         warm_up = len(query.recentProgress)
         before, began = usage(jvm), time.monotonic()
-        self._drop(order.measured)
-        query.processAllAvailable()
+        self._feed.measure(query)
         took, used = time.monotonic() - began, usage(jvm) - before
         batches = _progress(query)
         heap, stored = self._heap(), _size(self._location)
         query.stop()
+        self._feed.restart()
         began = time.monotonic()
-        self._drop(1)
         query = self._start()
         query.processAllAvailable()
         restarted = time.monotonic() - began
-        self._drop(1, self._files[-1])
+        self._feed.end()
         query.processAllAvailable()
         output = [*batches, *_progress(query)]
         query.stop()
@@ -115,7 +119,7 @@ class Job:
 
     def expect(self) -> dict[str, Any]:
         """The answer of the batch query over the files that a run uses, but the one that closes windows."""
-        used = self._files[: self._order.warmups + self._order.measured + 1]
+        used = self._order.files[: self._order.warmups + self._order.measured + 1]
         frame = self._query.batch(self._spark.read.parquet(*map(str, used)))
         count, low, high = frame.agg(*_sums(frame)).first() or (0, 0, 0)
         return {"samples": {}, "rows": 0, "answer": [[count, low or 0, high or 0]]}
@@ -125,19 +129,13 @@ class Job:
         jvm: Any = self._spark.sparkContext._jvm
         stores = getattr(jvm, "org.apache.spark.sql.execution.streaming.state.StateStore$")
         getattr(stores, "MODULE$").unloadAll()  # otherwise Spark's maintenance does so later, during the next run
-        shutil.rmtree(self._folder)
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _start(self) -> StreamingQuery:
-        frame = self._query.stream(read(self._spark, str(self._input), self._order.feed))
+        frame = self._query.stream(self._feed.events(self._spark))
         observed = frame.observe(_ANSWER, *_sums(frame))
         writer = observed.writeStream.format("noop").outputMode(self._query.mode)
         return writer.option("checkpointLocation", self._location.as_uri()).start()
-
-    def _drop(self, count: int, *files: Path) -> None:
-        """Adds `count` batches of input: the next ones, or these files."""
-        for file in files or self._files[self._dropped : self._dropped + count]:
-            os.link(file, self._input / file.name)
-        self._dropped += count
 
     def _heap(self) -> int:
         """Bytes in use on the heap after a collection."""
@@ -151,6 +149,8 @@ class Job:
 def run_all(spark: SparkSession, order: Order, results: Path) -> None:
     """Executes the runs in turn, and appends a line per run but those that only warm up."""
     quarter_mb = 1
+    if order.kafka is not None:
+        Topics(order.kafka, spark, Path(order.feed)).write(order.query, order.files[: order.warmups + order.measured])
     for number, provider in order.runs:
         settings = {k: v.replace("{mb}", str(quarter_mb)) for k, v in order.settings.get(provider, {}).items()}
         job = Job(spark, order, f"{order.query}.{provider}.{number}", settings)
@@ -161,6 +161,13 @@ def run_all(spark: SparkSession, order: Order, results: Path) -> None:
         if number != WARM_UP:
             with results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"round": number, "provider": provider, **found}) + "\n")
+
+
+def _feed(spark: SparkSession, order: Order, name: str, folder: Path) -> Feed:
+    if order.kafka is None:
+        return Files(order.files, folder, order.warmups, order.measured)
+    topics = Topics(order.kafka, spark, Path(order.feed))
+    return Kafka(topics, order.files, order.query, name, order.events, order.warmups, order.measured)
 
 
 def _sums(frame: DataFrame) -> list[Any]:

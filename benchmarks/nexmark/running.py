@@ -7,8 +7,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchmarks.nexmark import job
@@ -21,6 +21,7 @@ from benchmarks.stores.providers import OURS
 from benchmarks.stores.runner import CONF, FLOOR_JAR, RunFailedError, end_of, run_logged, spark_submit
 from spark_ckpt import jar_path
 from spark_ckpt.config import EXTENSIONS_CLASS, EXTENSIONS_KEY
+from tests.support.kafka import KafkaBroker, connector_jars
 
 PARTITIONS = 4
 """Partitions of the stateful stages."""
@@ -46,6 +47,7 @@ class Setting:
         measured: measured batches.
         heap: heap of the JVM in Java's notation; all of it is resident from the start.
         busy: processes that keep a core busy meanwhile.
+        kafka: true if the events come from a topic, false if they come from files.
     """
 
     stream: Stream
@@ -53,6 +55,7 @@ class Setting:
     measured: int
     heap: str
     busy: int = 0
+    kafka: bool = False
 
 
 class Runner:
@@ -92,10 +95,18 @@ class Runner:
             OURS.name,
         )
         lines = folder / "results.jsonl"
-        with _others(setting.busy):
-            self._submit(order, lines, folder)
+        with ExitStack() as stack:
+            jars = [jar_path(), FLOOR_JAR]
+            if setting.kafka:
+                broker = stack.enter_context(KafkaBroker(folder / "broker"))
+                order = replace(order, kafka=broker.bootstrap_servers)
+                jars += connector_jars()
+            stack.enter_context(_others(setting.busy))
+            self._submit(order, lines, folder, jars)
         found = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()] if lines.exists() else []
-        facts = {**machine.facts(), "heap": setting.heap, "stream": setting.stream.name, "busy": setting.busy}
+        heap, stream, busy = setting.heap, setting.stream.name, setting.busy
+        source = "kafka" if setting.kafka else "files"
+        facts = {**machine.facts(), "heap": heap, "stream": stream, "busy": busy, "feed": source}
         for one in found:
             run = Run(query, one["provider"], one["round"])
             yield Record(run, one["samples"], one["rows"], one["answer"], load, facts)
@@ -103,8 +114,8 @@ class Runner:
             raise RunFailedError(f"{query}: the JVM ended early; {end_of(self._results.log(query))}")
         shutil.rmtree(folder)
 
-    def _submit(self, order: Order, results: Path, folder: Path) -> None:
-        command = spark_submit(job.__file__, APPLICATION, [jar_path(), FLOOR_JAR], self._setting.heap, folder)
+    def _submit(self, order: Order, results: Path, folder: Path, jars: Sequence[Path]) -> None:
+        command = spark_submit(job.__file__, APPLICATION, jars, self._setting.heap, folder)
         run_logged([*command, json.dumps(asdict(order)), str(results)], self._results.log(order.query))
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
+from benchmarks.scale.cluster import ClusterPoint
 from benchmarks.scale.playing import ManyQueries, Point
 
 
@@ -44,7 +45,29 @@ def table_of_queries(found: Sequence[ManyQueries]) -> Table:
     return made
 
 
-def to_json(points: Sequence[Point], queries: Sequence[ManyQueries], machine: Mapping[str, Any]) -> dict[str, Any]:
+def table_of_cluster(found: Sequence[ClusterPoint]) -> Table:
+    """A row per number of partitions on real executors."""
+    made = Table()
+    for title in ("partitions", "stores", "batch, CPU ms", "endpoint, CPU ms", "batch, ms", "memory, MB"):
+        made.add_column(title, justify="right")
+    for one in found:
+        made.add_row(
+            f"{one.partitions:,}",
+            f"{one.stores:,}",
+            f"{one.batch_cpu_ms:,.0f}",
+            f"{one.endpoint_cpu_ms:,.0f}",
+            f"{one.batch_ms:,.0f}",
+            f"{one.memory_bytes / 1e6:,.0f}",
+        )
+    return made
+
+
+def to_json(
+    points: Sequence[Point],
+    queries: Sequence[ManyQueries],
+    cluster: Sequence[ClusterPoint],
+    machine: Mapping[str, Any],
+) -> dict[str, Any]:
     """All figures, machine-readable."""
-    figures, of_queries = ([dict(vars(one)) for one in found] for found in (points, queries))
-    return {"machine": dict(machine), "figures": figures, "queries": of_queries}
+    figures, of_queries, on_cluster = ([dict(vars(one)) for one in found] for found in (points, queries, cluster))
+    return {"machine": dict(machine), "figures": figures, "queries": of_queries, "cluster": on_cluster}

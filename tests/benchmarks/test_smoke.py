@@ -49,3 +49,18 @@ def test_a_short_run_has_batches_a_restart_and_a_start_in_another_jvm(tmp_path: 
     found = bench(tmp_path, "--only", "short", "--providers", "ckpt")
     counts = {one["measure"]: one["count"] for one in found["figures"]}
     assert [counts[name] for name in ("batch_ms", "state_ms", "restart_ms", "fresh_ms")] == [2, 2, 1, 1]
+
+
+@pytest.mark.long
+def test_nexmark_gives_the_batch_answer_for_events_of_a_topic(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.nexmark", "--json", "--kafka", "--only", "q8", "--providers", "ckpt"]
+    command += ["--events", "2000", "--warmups", "2", "--measured", "3", "--rounds", "1", "--heap", "1g"]
+    command += ["--results", str(tmp_path / "results"), "--work", str(tmp_path / "work")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    counts = {one["measure"]: one["count"] for one in found["figures"]}
+    assert (counts["batch_ms"], counts["restart_ms"]) == (3, 1)
+    assert found["machine"]["feed"] == "kafka"
+    answers = [json.loads(line)["answer"] for line in (tmp_path / "results" / "runs.jsonl").read_text().splitlines()]
+    assert answers[0] == answers[1] != []

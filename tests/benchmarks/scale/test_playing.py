@@ -19,7 +19,7 @@ def test_a_point_has_figures_of_all_kinds(tmp_path: Path) -> None:
     queries = measure_queries(2, batches=1, folder=tmp_path)
     assert queries.memory_bytes > point.memory_bytes / 2
     assert table_of_queries([queries]).row_count == 1
-    found = to_json([point], [queries], {"cores": 2})
+    found = to_json([point], [queries], [], {"cores": 2})
     assert (found["figures"], found["queries"]) == ([vars(point)], [vars(queries)])
 
 
@@ -27,7 +27,7 @@ def test_the_command_writes_its_figures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     output = tmp_path / "scale.json"
-    counts = ["--partitions", "2", "--queries", "1", "--batches", "1"]
+    counts = ["--partitions", "2", "--queries", "1", "--on-cluster", "--batches", "1"]
     arguments = [*counts, "--work", str(tmp_path), "--output", str(output), "--json"]
     monkeypatch.setattr("sys.argv", ["scale", *arguments])
     assert command.main() == 0
