@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.checkpoint.compose import operator_id_of, spark_batch_of
@@ -26,6 +27,7 @@ from spark_ckpt.spark_files.source_positions import (
     UnknownPosition,
 )
 from tests.support.locations import KEY, OFFSETS, OWNER, chains, make_batch
+from tests.support.meanings import meaning
 
 
 def metadata_of(*sources: Source) -> CheckpointMetadata:
@@ -61,6 +63,34 @@ def test_each_source_has_its_positions() -> None:
     assert files.positions == (FilePosition(4),)
     assert [source.operator_id for source in (kafka, late, files)] == [
         operator_id_of(OWNER.query_id, f"source/{index}") for index in range(3)
+    ]
+
+
+def titles(*sources: Source, **changes: Any) -> list[str]:
+    metadata = metadata_of(*sources)
+    return [source.title for source in sources_of(metadata, replace(spark_batch_of(metadata), **changes))]
+
+
+def test_a_title_says_what_a_source_reads() -> None:
+    kafka, file = Source("0", '{"b":{"0":1},"a":{"0":2}}'), Source("in", '{"logOffset":4}')
+    known = meaning(sources=("kafka subscribe=a,b", "json path=s3a://key:pass@bucket/in")).encode()
+    assert titles(kafka, file, meaning=known) == [
+        "source 0 (kafka subscribe=a,b)",
+        "source in (json path=s3a://***@bucket/in)",
+    ]
+    assert titles(kafka, file) == ["source 0 (kafka a, b)", "source in (file)"]
+    assert titles(kafka, file, meaning=b"damaged") == titles(kafka, file)
+
+
+def test_a_title_of_an_earlier_release_comes_from_the_offset() -> None:
+    many = ",".join(f'"t{number}":{{"0":1}}' for number in range(5))
+    delta = '{"sourceVersion":1,"reservoirId":"5b4c","reservoirVersion":3,"index":-1,"isStartingVersion":true}'
+    sources = (Source("0", "{" + many + "}"), Source("1", delta), Source("2", "at"), Source("3", None))
+    assert titles(*sources) == [
+        "source 0 (kafka t0, t1, t2 and 2 more)",
+        "source 1 (delta table 5b4c)",
+        "source 2",
+        "source 3",
     ]
 
 

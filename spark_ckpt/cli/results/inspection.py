@@ -96,7 +96,7 @@ class Inspection:
         if (store := self.stores.get(operator.operator_id)) is not None:
             return f"{store.name} {store.operator_id}/{store.store}"
         if (source := self.sources.get(operator.operator_id)) is not None:
-            return f"source {source.name}"
+            return source.title
         return operator.name or operator.uid
 
     def state_size_of(self, operator: OperatorState) -> int:
@@ -265,8 +265,6 @@ def _add_operator(parent: Tree, inspection: Inspection, operator: OperatorState)
     ]
     if (store := inspection.stores.get(operator.operator_id)) is not None:
         details.append(f"{sum(store.rows):,} rows")
-    if (source := inspection.sources.get(operator.operator_id)) is not None and source.kind is not None:
-        details.append(f"kind {source.kind}")
     branch = parent.add(line.append(f", {', '.join(details)}", style="not bold"))
     if operator.coordinator_state is not None:
         branch.add(Text(f"coordinator: {summarise(operator.coordinator_state)[0]}"))

@@ -56,9 +56,8 @@ class SavepointExportResult(Result):
 
 
 def _source_lines(source: ExportedSource) -> Iterator[str]:
-    kind = f" ({source.source.kind})" if source.source.kind else ""
     into = "" if source.uid is None else f": operator {source.operator_id}, uid {plain(source.uid)}"
-    yield f"  source {plain(source.source.name)}{kind}{into}"
+    yield f"  {plain(source.source.title)}{into}"
     if source.java:
         yield f"    {plain(source.java)}"
         return

@@ -38,8 +38,11 @@ _SOURCE_COLUMNS = (
 
 
 def source_json(source: SourceState, ends: EndOffsets | None = None) -> JsonObject:
-    """The name and kind of a source, and its positions, with their lag if the end offsets are known."""
-    return described("source", source, positions=[position_json(position, ends) for position in source.positions])
+    """The name and kind of a source, what it reads if that is known, and its positions, with their lag given end
+    offsets."""
+    text = {} if source.text is None else {"text": source.text}
+    positions = [position_json(position, ends) for position in source.positions]
+    return described("source", source, positions=positions, **text)
 
 
 def position_json(position: SourcePosition | None, ends: EndOffsets | None = None) -> Json:

@@ -124,6 +124,8 @@ class _SubtaskReader:
 
     def _raw_operator_state(self, role: str, handle: OperatorStateHandle) -> StreamReport:
         report = self._report(role, "raw bytes")
+        if (source := self._inspection.sources.get(self._operator.operator_id)) is not None:
+            report.positions = source.positions
         states: list[StateReport] = []
         offsets: list[int] = []
         for name, info in handle.state_name_to_partition_offsets.items():

@@ -17,12 +17,14 @@ from rich.tree import Tree
 from spark_ckpt.cli.formatting import plain, shortened
 from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import Json, JsonObject, describe_error
+from spark_ckpt.cli.results.sources import position_line
 from spark_ckpt.cli.terminal import Table, number_column, text_column
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.figures import count, human_size
 from spark_ckpt.flink.streams import Datum, StateStream, UnknownSerializerError
 from spark_ckpt.flink.streams.values import NAMED, RowData
 from spark_ckpt.metadata import OperatorState
+from spark_ckpt.spark_files.source_positions import SourcePosition
 
 _KEY_GROUPS_SHOWN = 16
 
@@ -97,6 +99,7 @@ class StreamReport:
         key_serializer: name of the serializer of all keys.
         states: its states.
         errors: errors found in it.
+        positions: positions of a source of a Spark query, which are the content of its stream.
     """
 
     operator: OperatorState
@@ -110,6 +113,7 @@ class StreamReport:
     key_serializer: str | None = None
     states: list[StateReport] = field(default_factory=list)
     errors: list[SparkCkptError] = field(default_factory=list)
+    positions: Sequence[SourcePosition] = ()
 
     @property
     def has_failed(self) -> bool:
@@ -200,10 +204,12 @@ def _add_stream(parent: Tree, report: StreamReport) -> None:
         branch.add(Text(f"Error: {plain(str(error))}", style="bold red" if report.has_failed else "yellow"))
     if report.states:
         branch.add(Table.of(_COLUMNS, report.states))
+    for position in report.positions:
+        branch.add(Text(position_line(position)))
     for state in report.states:
         if state.entries_by_key_group:
             branch.add(Text(f"{plain(state.name)} has entries in {_key_groups(state.entries_by_key_group)}"))
-        for sample in state.samples:
+        for sample in () if report.positions else state.samples:
             branch.add(Text(f"{plain(state.name)}: {_sample(sample)}"))
 
 

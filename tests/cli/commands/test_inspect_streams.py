@@ -390,6 +390,12 @@ def test_our_segments(ours: Path) -> None:
 def test_our_segments_as_text(ours: Path) -> None:
     shown = run("inspect", ours, "--streams")
     assert shown.status == 0
+    streams = [line.strip("│├└─ ") for line in shown.stdout.partition("4 streams")[2].splitlines()]
+    assert "source kafka (kafka orders)" in streams
+    assert [line for line in streams if line.startswith("topic orders")] == [
+        "topic orders, partition 0, offset 17",
+        "topic orders, partition 1, offset 40",
+    ]
     lines = lines_of(shown)
     assert lines[:2] == ["4 streams", "stateStoreSave 0/default"]
     assert "default has entries in key groups 0 (2), 2 (1)" in lines
