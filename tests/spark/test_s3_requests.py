@@ -49,13 +49,14 @@ WINDOW = range(9, PUBLISHED - 1)
 
 
 def test_a_batch_takes_at_most_ten_requests(jobs: Jobs) -> None:
-    """Five of them for state. The rest are for Spark's logs, whose old entries are deleted meanwhile."""
+    """Six of them for state. The rest are for Spark's logs, whose old entries are deleted meanwhile."""
     for batch in range(PUBLISHED):
         jobs.feed.drop((at(n), f"k{n % 9}", n) for n in range(batch * CHANGED, (batch + 1) * CHANGED))
     with ObjectStore(0) as store:
         settings = {
             "spark.driver.extraClassPath": s3a_class_path(),
             "spark.sql.streaming.minBatchesToRetain": "2",
+            f"{CKPT_PREFIX}retained": "2",
             **store.conf(),
         }
         driver = jobs.start(location=store.location("query"), conf=[f"{k}={v}" for k, v in settings.items()])
@@ -64,7 +65,7 @@ def test_a_batch_takes_at_most_ten_requests(jobs: Jobs) -> None:
     counted = Counter(f"{each.method} {named(each)}" for each in of_batches)
     of_state = [each for each in of_batches if not each.is_of_log]
     assert len(of_batches) <= 10 * len(WINDOW), counted
-    assert len(of_state) <= 5 * len(WINDOW), counted
+    assert len(of_state) <= 6 * len(WINDOW), counted
     puts = ("offsets", "commits", "sources/0", "ckpt/shared", "ckpt/completed")
     assert {name: counted[f"PUT {name}"] for name in puts} == dict.fromkeys(puts, len(WINDOW)), counted
     assert not any(name.startswith("HEAD") for name in counted), counted
