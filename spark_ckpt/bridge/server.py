@@ -6,10 +6,11 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from io import BufferedReader
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -60,7 +61,7 @@ class Server:
     """Server of one driver JVM, until its input ends.
 
     Each job has its own thread, so a query with slow storage does not delay another; messages of one job are handled in
-    order. A writer thread sends all waiting replies and notifications as one record batch. Until a `start` message is
+    order. Until a `start` message is
     accepted, the server rejects every other request and touches nothing. A job still open at the end of the input is
     suspended. The driver's answers to the file requests of a job arrive among the messages, so the reader thread never
     waits for a job. It answers a `ping` itself, so only a process that hangs as a whole gives no sign of life.
@@ -74,7 +75,7 @@ class Server:
     def __init__(self, source: BufferedReader, sink: BinaryIO, environment: Environment | None = None) -> None:
         self._source = source
         self._writer = _Writer(sink)
-        self._files = DriverFiles(self._writer.put)
+        self._files = DriverFiles(self._writer.write)
         self._environment = environment or Environment(open_storage=self._open_storage)
         self._workers: dict[str, _JobWorker] = {}
         self._ending: list[_JobWorker] = []
@@ -198,7 +199,8 @@ class _JobWorker:
             assert reply is not None
             if wants_debug():
                 _log.debug("%s in %.1f ms", message.kind, (time.perf_counter() - began) * 1000)
-            self._writer.put(reply)
+            send = self._writer.write if self._queue.empty() else self._writer.put
+            send(reply)
             if message.kind in _MAY_COMPLETE:
                 self._run_unsolicited(self._answered)
             if message.kind == "close":
@@ -297,49 +299,87 @@ _MAY_COMPLETE = ("ack", "end_offsets")
 
 
 class _Writer:
-    """Thread that writes replies, notifications and requests to the driver."""
+    """Writer of replies, notifications and requests to the driver, in order.
+
+    A thread that has nothing else to do writes its message itself: waking another thread takes longer than the rest of
+    a reply. Other messages are left to a thread of the writer, which sends all of them as one record batch.
+    """
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
-        self._queue: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self._stream: Any = None  # pyarrow has no types
+        self._is_broken = False
+        self._waiting: deque[Message] = deque()
+        self._signals: queue.SimpleQueue[bool] = queue.SimpleQueue()  # False at the end
+        self._sends = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="spark-ckpt-replies", daemon=True)
         self._thread.start()
 
-    def put(self, reply: Message) -> None:
-        self._queue.put(reply)
+    def put(self, message: Message) -> None:
+        """Leave a message to the writer's thread."""
+        self._waiting.append(message)
+        self._signals.put(True)
+
+    def write(self, message: Message) -> None:
+        """Send a message and those that wait. If another thread sends at the moment, this one is left to it."""
+        self._waiting.append(message)
+        if self._sends.acquire(blocking=False):
+            try:
+                self._send_waiting()
+            finally:
+                self._sends.release()
+        if self._waiting:  # the other thread may have seen the end of the queue before this message
+            self._signals.put(True)
 
     def close(self, seconds: float) -> None:
-        self._queue.put(None)
+        """Send the waiting messages, and end the stream."""
+        self._signals.put(False)
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        try:
-            with pa.ipc.new_stream(self._sink, protocol.SCHEMA) as stream:
-                while replies := self._waiting():
-                    stream.write_batch(protocol.to_batch(replies))
-                    self._sink.flush()
-            self._sink.flush()
-        except OSError as e:
-            _log.warning("the driver no longer reads replies: %s", e)
+        is_open = True
+        with self._sends:
+            self._send_waiting()  # the driver waits for the beginning of the stream
+        while is_open:
+            is_open = self._signals.get()
+            with self._sends:
+                self._send_waiting()
+                if not is_open:
+                    self._guarded(self._end)
 
-    def _waiting(self) -> list[Message]:
-        """Next message and those queued behind it, up to a size limit; empty at the end."""
-        replies: list[Message] = []
-        size = 0
-        reply = self._queue.get()
-        while reply is not None:
-            replies.append(reply)
-            size += reply.size
-            if size > _MAX_BYTES_IN_A_BATCH:
-                break
-            try:
-                reply = self._queue.get_nowait()
-            except queue.Empty:
-                break
-        else:
-            if replies:
-                self._queue.put(None)  # send the queued messages first, then see the end again
-        return replies
+    def _send_waiting(self) -> None:
+        """Send the queued messages, up to a size limit at once. Never raises."""
+        self._guarded(self._send)
+
+    def _send(self) -> None:
+        if self._stream is None:
+            self._stream = pa.ipc.new_stream(self._sink, protocol.SCHEMA)
+            self._sink.flush()
+        while self._waiting:
+            messages = [self._waiting.popleft()]
+            size = messages[0].size
+            while self._waiting and size <= _MAX_BYTES_IN_A_BATCH:
+                messages.append(self._waiting.popleft())
+                size += messages[-1].size
+            self._stream.write_batch(protocol.to_batch(messages))
+            self._sink.flush()
+
+    def _end(self) -> None:
+        self._stream.close()
+        self._sink.flush()
+
+    def _guarded(self, do: Callable[[], None]) -> None:
+        if self._is_broken:
+            self._waiting.clear()
+            return
+        try:
+            do()
+        except OSError as e:
+            self._is_broken = True
+            _log.warning("the driver no longer reads replies: %s", e)
+        except Exception:
+            self._is_broken = True
+            _log.exception("cannot write replies to the driver")
 
 
 def _guarded(message: Message, handle: Callable[[], Message | None]) -> Message | None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import gc
 import io
+import logging
 import threading
 import tracemalloc
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import spark_ckpt
 from spark_ckpt.bridge.protocol import SCHEMA, Message, from_batch, to_batch
-from spark_ckpt.bridge.server import Server
+from spark_ckpt.bridge.server import Server, _Writer
 from spark_ckpt.coordinator.job import Job
 from tests.bridge import wire
 from tests.bridge.remote_driver import RemoteDriver
@@ -60,12 +62,12 @@ class Runs:
             worker.join(PATIENCE)
 
     def settle(self) -> None:
-        """Waits until the writer thread holds only one reply: the number that it takes at a time varies."""
-        replies = self.server._writer._queue
+        """Waits until no reply waits for the writer's thread: the number that it takes at a time varies."""
+        replies = self.server._writer._waiting
         for _ in range(2):
-            eventually(replies.empty, what="the replies are written")
+            eventually(lambda: not replies, what="the replies are written")
             self._dispatch(("decline", {"job": "of no run"}, b"", b""))
-        eventually(replies.empty, what="the replies are written")
+        eventually(lambda: not replies, what="the replies are written")
 
 
 def alive(kind: type) -> list[object]:
@@ -142,3 +144,80 @@ def test_a_ping_is_answered_before_the_start_too() -> None:
         (0, "ok", b"{}"),
         (2, "ok", b"{}"),
     ]
+
+
+# ---- the writer ------------------------------------------------------------------------------------------------------
+
+
+def messages_in(sink: io.BytesIO) -> list[Message]:
+    reader = pa.ipc.open_stream(sink.getvalue())
+    return [message for batch in reader for message in from_batch(batch)]
+
+
+def test_messages_of_many_threads_arrive_once_and_in_their_order() -> None:
+    sink, count = io.BytesIO(), 400
+    writer = _Writer(sink)
+
+    def send(number: int) -> None:
+        for n in range(count):
+            message = Message(number * count + n, "ok", "", b"{}")
+            (writer.write if n % 3 else writer.put)(message)
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    writer.close(PATIENCE)
+    ids = [message.id for message in messages_in(sink)]
+    assert sorted(ids) == list(range(4 * count))
+    for number in range(4):
+        ours = [one for one in ids if one // count == number]
+        assert ours == sorted(ours)
+
+
+class Gate(io.BytesIO):
+    """Sink that holds the first writer of a message, once it is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open, self.reached = threading.Event(), threading.Event()
+        self.open.set()
+
+    def write(self, data: Any, /) -> int:
+        if not self.open.is_set():
+            self.reached.set()
+            self.open.wait(PATIENCE)
+        return super().write(data)
+
+
+def test_a_message_that_comes_while_another_is_sent_follows_it_and_keeps_nobody() -> None:
+    sink = Gate()
+    writer = _Writer(sink)
+    writer.write(Message(0, "ok", "", b"{}"))
+    sink.open.clear()
+    slow = threading.Thread(target=writer.write, args=(Message(1, "ok", "", b"{}"),))
+    slow.start()
+    assert sink.reached.wait(PATIENCE)
+    writer.write(Message(2, "ok", "", b"{}"))  # returns, although the pipe is full
+    sink.open.set()
+    slow.join()
+    writer.close(PATIENCE)
+    assert [message.id for message in messages_in(sink)] == [0, 1, 2]
+
+
+class Broken(io.BytesIO):
+    """Sink whose reader has gone."""
+
+    def write(self, data: Any, /) -> int:
+        raise BrokenPipeError("gone")
+
+
+def test_replies_to_a_driver_that_has_gone_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    writer = _Writer(Broken())
+    with caplog.at_level(logging.WARNING):
+        for number in range(3):
+            writer.write(Message(number, "ok", "", b"{}"))
+        writer.close(PATIENCE)
+    assert [record.getMessage() for record in caplog.records] == ["the driver no longer reads replies: gone"]
+    assert not writer._waiting
