@@ -60,6 +60,10 @@ class Order:
     quarter_of: str
     kafka: str | None = None
 
+    def name_of(self, number: int, provider: str) -> str:
+        """Name of a run: of its folder, and of its topic."""
+        return f"{self.query}.{provider}.{number}"
+
     @property
     def files(self) -> list[Path]:
         """The prepared files, one per batch."""
@@ -153,7 +157,7 @@ def run_all(spark: SparkSession, order: Order, results: Path) -> None:
         Topics(order.kafka, spark, Path(order.feed)).write(order.query, order.files[: order.warmups + order.measured])
     for number, provider in order.runs:
         settings = {k: v.replace("{mb}", str(quarter_mb)) for k, v in order.settings.get(provider, {}).items()}
-        job = Job(spark, order, f"{order.query}.{provider}.{number}", settings)
+        job = Job(spark, order, order.name_of(number, provider), settings)
         found = job.measure() if provider in order.settings else job.expect()
         job.close()
         if provider == order.quarter_of:

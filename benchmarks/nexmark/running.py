@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from benchmarks.nexmark import job
+from benchmarks.nexmark.feeds import PARTITIONS as TOPIC_PARTITIONS
 from benchmarks.nexmark.generator import Stream, prepare
 from benchmarks.nexmark.job import Order
 from benchmarks.nexmark.plan import BATCH, COMPETITORS, DISK, Record, Results, Run
@@ -22,6 +23,7 @@ from benchmarks.stores.runner import CONF, FLOOR_JAR, RunFailedError, end_of, ru
 from spark_ckpt import jar_path
 from spark_ckpt.config import EXTENSIONS_CLASS, EXTENSIONS_KEY
 from tests.support.kafka import KafkaBroker, connector_jars
+from tests.support.topics import Topic
 
 PARTITIONS = 4
 """Partitions of the stateful stages."""
@@ -100,6 +102,8 @@ class Runner:
             if setting.kafka:
                 broker = stack.enter_context(KafkaBroker(folder / "broker"))
                 order = replace(order, kafka=broker.bootstrap_servers)
+                for name in (query, *(order.name_of(*run) for run in order.runs)):
+                    Topic(broker.bootstrap_servers, "", name).create(TOPIC_PARTITIONS)
                 jars += connector_jars()
             stack.enter_context(_others(setting.busy))
             self._submit(order, lines, folder, jars)
