@@ -162,6 +162,10 @@ def test_the_table_of_sizing_has_the_data() -> None:
         assert f"| {' | '.join(cells)} |" in page, one
     for one in data["queries"]:
         assert f"| {one['queries']} | {one['batch_cpu_ms']:.1f} | {one['memory_bytes'] / 1e6:,.0f} |" in page, one
+    for one in data["cluster"]:
+        cells = (one["partitions"], one["stores"], one["batch_cpu_ms"], one["endpoint_cpu_ms"], one["batch_ms"])
+        row = [f"{cell:,.0f}" for cell in (*cells, one["memory_bytes"] / 1e6)]
+        assert f"| {' | '.join(row)} |" in page, one
     figure = scale_picture(data)
     assert len(figure.axes[0].lines) == 3
     plt.close(figure)
@@ -178,6 +182,14 @@ def test_formulas_of_sizing_are_near_the_measurements(
     for one in json.loads(SCALE.read_text(encoding="utf-8"))["figures"]:
         told = constant * constant_unit + per_store * unit * one["stores"]
         assert told == pytest.approx(one[measure], rel=0.35), one["stores"]
+
+
+def test_a_message_alone_costs_what_the_page_says() -> None:
+    told = re.search(r"count with ([\d.]+) ms per message", SIZING.read_text(encoding="utf-8"))
+    assert told is not None
+    for one in json.loads(SCALE.read_text(encoding="utf-8"))["cluster"][1:]:
+        for name in ("batch_cpu_ms", "endpoint_cpu_ms"):
+            assert one[name] / (2 * one["stores"]) == pytest.approx(float(told[1]), rel=0.35), one
 
 
 def test_examples_of_sizing_are_products_of_its_formulas() -> None:
