@@ -197,8 +197,10 @@ def without(inspection: Inspection) -> list[Any]:
         for key, store in inspection.stores.items()
     }
     unnamed = replace(properties, checkpoint_type=SnapshotType("SavepointType", None))
+    sources = {key: replace(source, text="kafka subscribe=orders") for key, source in inspection.sources.items()}
+    changed = replace(inspection, stores=stores, sources=sources)
     return [
-        json.loads(json.dumps({"format": FORMAT, **replace(inspection, properties=each, stores=stores).to_json()}))
+        json.loads(json.dumps({"format": FORMAT, **replace(changed, properties=each).to_json()}))
         for each in (properties, unnamed)
     ]
 

@@ -39,7 +39,8 @@ def files(folder: Path) -> list[Path]:
 
 def test_files_appear_phase_by_phase(tmp_path: Path) -> None:
     prepared, folder = files(tmp_path), tmp_path / "events"
-    feed, query = Files(prepared, folder, WARMUPS, MEASURED), Query(9)
+    feed = Files(prepared, folder, WARMUPS, MEASURED)
+    query: Any = Query(9)
 
     def seen() -> list[str]:
         return sorted(file.name for file in folder.iterdir())
@@ -62,19 +63,20 @@ def kafka(prepared: list[Path], written: list[Any]) -> Kafka:
 
 
 def test_a_topic_is_measured_from_the_end_of_its_first_batches(tmp_path: Path) -> None:
-    query = Query(9)
+    query: Any = Query(9)
     kafka(files(tmp_path), []).warm_up(query)
     assert query.lastProgress.batchId == WARMUPS
 
 
 def test_a_query_that_fails_meanwhile_is_not_waited_for(tmp_path: Path) -> None:
-    query = Query(1)
+    query: Any = Query(1)
     kafka(files(tmp_path), []).warm_up(query)
     assert not query.isActive
 
 
 def test_a_run_adds_to_a_topic_of_its_own(tmp_path: Path) -> None:
-    prepared, written = files(tmp_path), []
+    prepared = files(tmp_path)
+    written: list[Any] = []
     feed = kafka(prepared, written)
     feed.restart()
     feed.end()
