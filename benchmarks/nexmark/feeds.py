@@ -22,7 +22,18 @@ _LOOK_SECONDS = 0.05
 
 
 class Feed(ABC):
-    """Events of one run, batch by batch."""
+    """Events of one run, batch by batch.
+
+    Args:
+        files: prepared files, one per batch; the last one closes all windows.
+        warmups: batches before the measured ones.
+        measured: measured batches.
+    """
+
+    def __init__(self, files: Sequence[Path], warmups: int, measured: int) -> None:
+        self._files = files
+        self._warmups = warmups
+        self._measured = measured
 
     @abstractmethod
     def events(self, spark: SparkSession) -> Events:
@@ -36,30 +47,31 @@ class Feed(ABC):
     def measure(self, query: StreamingQuery) -> None:
         """Lets it process the measured batches, and returns at their end."""
 
-    @abstractmethod
     def restart(self) -> None:
         """Adds the batch of the restart."""
+        self._add(self._files[self._warmups + self._measured :][:1])
 
-    @abstractmethod
     def end(self) -> None:
         """Adds the event that closes all windows."""
+        self._add(self._files[-1:])
+
+    @abstractmethod
+    def _add(self, files: Sequence[Path]) -> None: ...
 
 
 class Files(Feed):
     """A folder in which files appear.
 
     Args:
-        files: prepared files, one per batch; the last one closes all windows.
+        files: see `Feed`.
         folder: the folder.
-        warmups: batches before the measured ones.
-        measured: measured batches.
+        warmups: see `Feed`.
+        measured: see `Feed`.
     """
 
     def __init__(self, files: Sequence[Path], folder: Path, warmups: int, measured: int) -> None:
-        self._files = files
+        super().__init__(files, warmups, measured)
         self._folder = folder
-        self._warmups = warmups
-        self._measured = measured
         folder.mkdir(parents=True)
 
     def events(self, spark: SparkSession) -> Events:
@@ -76,14 +88,6 @@ class Files(Feed):
         self._add(self._files[self._warmups : self._warmups + self._measured])
         query.processAllAvailable()
 
-    def restart(self) -> None:
-        """Adds a file."""
-        self._add(self._files[self._warmups + self._measured :][:1])
-
-    def end(self) -> None:
-        """Adds the last file."""
-        self._add(self._files[-1:])
-
     def _add(self, files: Sequence[Path]) -> None:
         for file in files:
             os.link(file, self._folder / file.name)
@@ -95,7 +99,7 @@ class Topics:
 
     Args:
         servers: address of the broker.
-        spark: session that writes and reads them.
+        spark: session that writes them.
         schema: folder of files with the columns of an event.
     """
 
@@ -114,10 +118,10 @@ class Topics:
             writer = records.write.format("kafka").option("kafka.bootstrap.servers", self.servers)
             writer.option("topic", topic).save()
 
-    def stream(self, topics: Sequence[str], per_batch: int) -> DataFrame:
-        """The events of topics, from the first on."""
-        schema = self.spark.read.parquet(str(self.schema)).schema
-        reader = self.spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.servers)
+    def stream(self, spark: SparkSession, topics: Sequence[str], per_batch: int) -> DataFrame:
+        """The events of topics in a session, from the first on."""
+        schema = spark.read.parquet(str(self.schema)).schema
+        reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.servers)
         reader = reader.option("subscribe", ",".join(topics)).option("startingOffsets", "earliest")
         records = reader.option("maxOffsetsPerTrigger", per_batch).load()
         return records.select(F.from_json(F.col("value").cast("string"), schema).alias("event")).select("event.*")
@@ -128,29 +132,26 @@ class Kafka(Feed):
 
     Args:
         topics: topics of the broker.
-        files: prepared files, one per batch; the last one closes all windows.
+        files: see `Feed`.
         shared: topic that has the batches until the restart.
         own: topic for the rest.
         events: events per batch.
-        warmups: batches before the measured ones.
-        measured: measured batches.
+        warmups: see `Feed`.
+        measured: see `Feed`.
     """
 
     def __init__(
         self, topics: Topics, files: Sequence[Path], shared: str, own: str, events: int, warmups: int, measured: int
     ) -> None:
+        super().__init__(files, warmups, measured)
         self._topics = topics
-        self._files = files
         self._shared = shared
         self._own = own
         self._events = events
-        self._warmups = warmups
-        self._measured = measured
 
     def events(self, spark: SparkSession) -> Events:
         """The stream of both topics."""
-        topics = Topics(self._topics.servers, spark, self._topics.schema)
-        return topics.stream([self._shared, self._own], self._events)
+        return self._topics.stream(spark, [self._shared, self._own], self._events)
 
     def warm_up(self, query: StreamingQuery) -> None:
         """Waits for the first batches; the others follow without a pause."""
@@ -164,10 +165,5 @@ class Kafka(Feed):
         """Waits for the others."""
         query.processAllAvailable()
 
-    def restart(self) -> None:
-        """Writes a batch."""
-        self._topics.write(self._own, self._files[self._warmups + self._measured :][:1])
-
-    def end(self) -> None:
-        """Writes the last event."""
-        self._topics.write(self._own, self._files[-1:])
+    def _add(self, files: Sequence[Path]) -> None:
+        self._topics.write(self._own, files)

@@ -80,6 +80,7 @@ class Job:
         self._order = order
         self._query: Query = QUERIES[order.query]
         self._folder = Path(order.work) / name
+        self._folder.mkdir(parents=True)
         self._location = self._folder / "checkpoint"
         self._feed = _feed(spark, order, name, self._folder / "events")
 
@@ -133,7 +134,7 @@ class Job:
         jvm: Any = self._spark.sparkContext._jvm
         stores = getattr(jvm, "org.apache.spark.sql.execution.streaming.state.StateStore$")
         getattr(stores, "MODULE$").unloadAll()  # otherwise Spark's maintenance does so later, during the next run
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self._folder)
 
     def _start(self) -> StreamingQuery:
         frame = self._query.stream(self._feed.events(self._spark))

@@ -1,4 +1,4 @@
-"""CPU time and disk writes of a process and all its descendants, and of the machine, from Linux's `/proc`."""
+"""CPU time and disk writes of processes, of their threads and of the machine, from Linux's `/proc`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,13 +34,23 @@ def usage(root: int) -> Usage:
     ticks, written = 0, 0
     for pid in _tree(root):
         try:
-            fields = _stat(pid)
+            fields = _stat(Path(f"/proc/{pid}"))
             io = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
         except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue  # it has ended; its parent counts it
         ticks += sum(map(int, fields[11:15]))
         written += next(int(line.split()[1]) for line in io.splitlines() if line.startswith("write_bytes"))
     return Usage(ticks / _TICKS, written)
+
+
+def thread_seconds(pid: int, names: tuple[str, ...]) -> float:
+    """CPU time of the threads of a process whose names begin so. The kernel keeps 15 characters of a name."""
+    ticks = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            if (task / "comm").read_text(encoding="utf-8", errors="replace").startswith(names):
+                ticks += sum(map(int, _stat(task)[11:13]))
+    return ticks / _TICKS
 
 
 def busy_cores(seconds: float) -> float:
@@ -60,7 +71,7 @@ def _tree(root: int) -> Iterator[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                children[int(_stat(int(entry.name))[1])].append(int(entry.name))
+                children[int(_stat(entry)[1])].append(int(entry.name))
             except (FileNotFoundError, ProcessLookupError):
                 continue
     waiting = [root]
@@ -70,6 +81,6 @@ def _tree(root: int) -> Iterator[int]:
         waiting += children[pid]
 
 
-def _stat(pid: int) -> list[str]:
-    """Fields of `/proc/<pid>/stat` behind the name of the program, which may contain spaces."""
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+def _stat(folder: Path) -> list[str]:
+    """Fields of the `stat` of a process or thread behind its name, which may contain spaces."""
+    return (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks.nexmark.process_tree import thread_seconds
 from benchmarks.scale.executors import STORES
 from benchmarks.scale.playing import cpu_seconds, peak_bytes
 from tests.support.processes import BRIDGE, find_below
@@ -87,13 +89,14 @@ def _measure(spark: SparkSession, partitions: int, executors: int, batches: int,
     driver = _jvm()
     eventually(lambda: is_at(WARMUPS), _PATIENCE, lambda: f"batch {WARMUPS} of {partitions} partitions ends")
     (side,) = find_below(driver, BRIDGE)
-    before, endpoint, begun = cpu_seconds(side), _endpoint_seconds(driver), query.lastProgress
+    before, endpoint, begun = cpu_seconds(side), thread_seconds(driver, _ENDPOINT), query.lastProgress
     eventually(lambda: is_at(WARMUPS + batches), _PATIENCE, lambda: f"batch {WARMUPS + batches} ends")
-    used, endpoint_used, ended = cpu_seconds(side) - before, _endpoint_seconds(driver) - endpoint, query.lastProgress
+    used, endpoint_used = cpu_seconds(side) - before, thread_seconds(driver, _ENDPOINT) - endpoint
+    ended = query.lastProgress
     assert begun is not None
     assert ended is not None
     count = ended.batchId - begun.batchId
-    durations = sorted(one.batchDuration for one in query.recentProgress[-count:])
+    batch_ms = statistics.median(one.batchDuration for one in query.recentProgress[-count:])
     query.stop()
     shutil.rmtree(folder, ignore_errors=True)
     return ClusterPoint(
@@ -102,7 +105,7 @@ def _measure(spark: SparkSession, partitions: int, executors: int, batches: int,
         partitions * len(STORES),
         used * 1000 / count,
         endpoint_used * 1000 / count,
-        durations[len(durations) // 2],
+        batch_ms,
         peak_bytes(side),
     )
 
@@ -121,12 +124,3 @@ def _jvm() -> int:
     """Pid of the JVM that this process has started."""
     (found,) = find_below(os.getpid(), "org.apache.spark.deploy.SparkSubmit")
     return found
-
-
-def _endpoint_seconds(pid: int) -> float:
-    ticks = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        name, _, rest = (task / "stat").read_text(encoding="utf-8").partition("(")[2].rpartition(")")
-        if name.startswith(_ENDPOINT):
-            ticks += sum(map(int, rest.split()[11:13]))  # utime and stime
-    return ticks / os.sysconf("SC_CLK_TCK")

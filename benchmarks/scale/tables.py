@@ -13,11 +13,10 @@ from benchmarks.scale.playing import ManyQueries, Point
 
 def table(points: Sequence[Point]) -> Table:
     """A row per number of partitions."""
-    made = Table()
-    for title in ("partitions", "stores", "batch, CPU ms", "a store, CPU µs", "completing, ms", "_metadata, KB"):
-        made.add_column(title, justify="right")
-    for title in ("start, CPU ms", "start, ms", "locate, CPU ms", "list, ms", "memory, MB"):
-        made.add_column(title, justify="right")
+    made = _table(
+        *("partitions", "stores", "batch, CPU ms", "a store, CPU µs", "completing, ms", "_metadata, KB"),
+        *("start, CPU ms", "start, ms", "locate, CPU ms", "list, ms", "memory, MB"),
+    )
     for one in points:
         made.add_row(
             f"{one.partitions:,}",
@@ -37,9 +36,7 @@ def table(points: Sequence[Point]) -> Table:
 
 def table_of_queries(found: Sequence[ManyQueries]) -> Table:
     """A row per number of queries in one driver."""
-    made = Table()
-    for title in ("queries", "batch of a query, CPU ms", "memory, MB"):
-        made.add_column(title, justify="right")
+    made = _table("queries", "batch of a query, CPU ms", "memory, MB")
     for one in found:
         made.add_row(f"{one.queries}", f"{one.batch_cpu_ms:.1f}", f"{one.memory_bytes / 1e6:,.0f}")
     return made
@@ -47,9 +44,7 @@ def table_of_queries(found: Sequence[ManyQueries]) -> Table:
 
 def table_of_cluster(found: Sequence[ClusterPoint]) -> Table:
     """A row per number of partitions on real executors."""
-    made = Table()
-    for title in ("partitions", "stores", "batch, CPU ms", "endpoint, CPU ms", "batch, ms", "memory, MB"):
-        made.add_column(title, justify="right")
+    made = _table("partitions", "stores", "batch, CPU ms", "endpoint, CPU ms", "batch, ms", "memory, MB")
     for one in found:
         made.add_row(
             f"{one.partitions:,}",
@@ -71,3 +66,11 @@ def to_json(
     """All figures, machine-readable."""
     figures, of_queries, on_cluster = ([dict(vars(one)) for one in found] for found in (points, queries, cluster))
     return {"machine": dict(machine), "figures": figures, "queries": of_queries, "cluster": on_cluster}
+
+
+def _table(*titles: str) -> Table:
+    """A table of numbers."""
+    made = Table()
+    for title in titles:
+        made.add_column(title, justify="right")
+    return made

@@ -199,6 +199,7 @@ class _JobWorker:
             assert reply is not None
             if wants_debug():
                 _log.debug("%s in %.1f ms", message.kind, (time.perf_counter() - began) * 1000)
+            # While messages wait, their replies are better sent together.
             send = self._writer.write if self._queue.empty() else self._writer.put
             send(reply)
             if message.kind in _MAY_COMPLETE:
@@ -345,11 +346,11 @@ class _Writer:
             with self._sends:
                 self._send_waiting()
                 if not is_open:
-                    self._guarded(self._end)
+                    self._unless_broken(self._end)
 
     def _send_waiting(self) -> None:
         """Send the queued messages, up to a size limit at once. Never raises."""
-        self._guarded(self._send)
+        self._unless_broken(self._send)
 
     def _send(self) -> None:
         if self._stream is None:
@@ -368,7 +369,7 @@ class _Writer:
         self._stream.close()
         self._sink.flush()
 
-    def _guarded(self, do: Callable[[], None]) -> None:
+    def _unless_broken(self, do: Callable[[], None]) -> None:
         if self._is_broken:
             self._waiting.clear()
             return

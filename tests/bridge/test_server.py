@@ -191,7 +191,7 @@ class Gate(io.BytesIO):
         return super().write(data)
 
 
-def test_a_message_that_comes_while_another_is_sent_follows_it_and_keeps_nobody() -> None:
+def test_a_message_that_comes_while_another_is_sent_follows_it_and_blocks_no_other_thread() -> None:
     sink = Gate()
     writer = _Writer(sink)
     writer.write(Message(0, "ok", "", b"{}"))

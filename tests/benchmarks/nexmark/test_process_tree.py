@@ -4,7 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.nexmark.process_tree import busy_cores, usage
+from benchmarks.nexmark.process_tree import busy_cores, thread_seconds, usage
+from tests.support.waiting import eventually
 
 GRANDCHILD = """
 import os, sys
@@ -48,3 +49,12 @@ def test_counts_descendants_also_those_that_have_ended(tmp_path: Path) -> None:
     assert running.written_bytes in (0, *range(2_000_000, 4_000_000)), (
         "a file system in memory writes nothing to a disk"
     )
+
+
+def test_counts_threads_by_the_beginning_of_their_names() -> None:
+    """The main thread has the name of its program."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
+        name = Path(f"/proc/{child.pid}/comm").read_text().strip()
+        eventually(lambda: thread_seconds(child.pid, ("of no thread", name[:3])) > 0, what="the thread is counted")
+        assert thread_seconds(child.pid, ("of no thread",)) == 0
+        child.kill()
