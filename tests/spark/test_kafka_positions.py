@@ -31,7 +31,8 @@ def test_positions_are_the_offsets_of_the_broker(kafka_count: KafkaCount) -> Non
 
     inspected = run("inspect", kafka_count.location, "--json").json["operator_states"]
     (source,) = [operator["source"] for operator in inspected if operator["source"] is not None]
-    assert source == {"name": "0", "kind": "kafka", "positions": positions(topic.name, after)}
+    text = f"kafka subscribe={topic.name}"
+    assert source == {"name": "0", "kind": "kafka", "text": text, "positions": positions(topic.name, after)}
     lines = [line.strip("│├└─ ") for line in run("inspect", kafka_count.location).stdout.splitlines()]
     for partition, offset in after.items():
         assert f"topic {topic.name}, partition {partition}, offset {offset}" in lines
