@@ -79,10 +79,11 @@ class RecordStore(CompletedCheckpointStore):
         """Generation of this driver's claim; 0 before the claim."""
         return self._generation
 
-    def subsume(self, checkpoint: CheckpointRecord) -> None:
-        """Deletes the record."""
-        self._drop(checkpoint)
-        self._records.pop(checkpoint.id, None)
+    def subsume(self, *checkpoints: CheckpointRecord) -> None:
+        """Deletes the records one by one. A mirror follows each deletion."""
+        for checkpoint in checkpoints:
+            self._drop(checkpoint)
+            self._records.pop(checkpoint.id, None)
 
     def leave_out_damaged(self) -> list[str]:
         """Leaves nothing out, since records are not files of the location by default."""

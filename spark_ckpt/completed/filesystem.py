@@ -121,6 +121,16 @@ class FilesystemCompletedCheckpointStore(RecordStore):
         """False while a request to create its record may still arrive: that would bring the dropped record back."""
         return self._late_until.get(checkpoint.id, 0) <= self._clock.monotonic()
 
+    def subsume(self, *checkpoints: CheckpointRecord) -> None:
+        """Deletes the records, several by one request."""
+        if len(checkpoints) < 2:
+            super().subsume(*checkpoints)
+            return
+        self._storage.delete_all([self._files.name(checkpoint.id) for checkpoint in checkpoints])
+        for checkpoint in checkpoints:
+            self._records.pop(checkpoint.id, None)
+            self._late_until.pop(checkpoint.id, None)
+
     def forget_if_gone(self, checkpoint: CheckpointRecord) -> None:
         """Reads the record itself: only listings show what is deleted."""
         if self._files.read(checkpoint.id) is None:

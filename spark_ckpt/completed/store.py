@@ -128,11 +128,11 @@ class CompletedCheckpointStore(ABC):
         """
 
     @abstractmethod
-    def subsume(self, checkpoint: CheckpointRecord) -> None:
-        """Drops a checkpoint, its record first: a record never outlives its files.
+    def subsume(self, *checkpoints: CheckpointRecord) -> None:
+        """Drops checkpoints, in as few requests as possible: deletes their records, which must not outlive the files.
 
         Raises:
-            StorageError: the record may still exist.
+            StorageError: some of the records may still exist. Call it again with the same ones.
         """
 
     def may_subsume(self, checkpoint: CheckpointRecord) -> bool:

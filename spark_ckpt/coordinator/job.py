@@ -100,7 +100,7 @@ class Job:
         self._parent = self._open.parent
         self._checkpoint_cache = CheckpointCache(self._open)
         self._compactions = CompactionRequests(config)
-        self._subsumption = Subsumption(self._open, self._on_subsumed)
+        self._subsumption = Subsumption(self._open, self._on_subsumed, self._clock)
         self._failures = FailureManager(config.tolerable_failures)
         self._history = StatsHistory(config.history, self._open.history)
         self._recent = RecentBatches(self._clock)
@@ -340,13 +340,15 @@ class Job:
     @property
     def seconds_to_timer(self) -> float | None:
         """Seconds until `run_timers` has something to do; None if that depends on the next message."""
-        timers = (self.seconds_to_expiry, self._reporting.seconds_to_progress(self._pending))
+        reports, drops = self._reporting.seconds_to_progress(self._pending), self._subsumption.seconds_to_timer
+        timers = (self.seconds_to_expiry, reports, drops)
         return min((seconds for seconds in timers if seconds is not None), default=None)
 
     def run_timers(self) -> None:
-        """Do what is due while no message comes: abort an expired checkpoint, report acks."""
+        """Do what is due while no message comes: abort an expired checkpoint, report acks, drop checkpoints."""
         self.expire()
         self._reporting.progressed(self._pending)
+        self._subsumption.run_timer()
 
     def housekeeping(self) -> None:
         """Report and drop checkpoints, after the ack is answered. Never raises."""

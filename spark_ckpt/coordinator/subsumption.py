@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.policy import retained_checkpoints
+from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, select_subsumed
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.errors import SparkCkptError
@@ -16,6 +18,13 @@ _log = logging.getLogger(__name__)
 
 _CLOSE_SECONDS = 5.0
 
+GATHERED = 8
+"""Subsumed checkpoints that are dropped at once, at most, where deletions are deferred."""
+
+GATHER_SECONDS = 60.0
+"""Seconds between two drops there, unless as many checkpoints wait: one request each then deletes the records and the
+files of all of them."""
+
 
 class Subsumption:
     """Deletion of a job's subsumed checkpoints while it is the owner.
@@ -24,15 +33,21 @@ class Subsumption:
     checkpoints prove it: the one just completed for the records that it subsumes, the next one for their files. Else
     the log is asked before the records are deleted, and again before their files are.
 
+    Where they are deferred, each deletion costs a request, so several checkpoints are dropped together.
+
     Args:
         job: open job.
         on_subsumed: called for each checkpoint once its record is deleted.
+        clock: time source.
     """
 
-    def __init__(self, job: OpenJob, on_subsumed: Callable[[CheckpointRecord], None]) -> None:
+    def __init__(self, job: OpenJob, on_subsumed: Callable[[CheckpointRecord], None], clock: Clock) -> None:
         self._job = job
         self._on_subsumed = on_subsumed
+        self._clock = clock
         self._is_due = False
+        self._is_gathering = False
+        self._gathers_until = -math.inf
         self._is_proven_owner = False
         self._unused: list[str] = []
         self._is_stopped = False
@@ -47,15 +62,36 @@ class Subsumption:
         self._is_due = self._is_proven_owner = True
 
     def drop_subsumed(self) -> None:
-        """Drop subsumed checkpoints. After a failure, the next call retries."""
+        """Drop subsumed checkpoints, or leave them until there are more. After a failure, the next call retries."""
         # Called after each ack, and due after a completed checkpoint.
         if self._is_due and not self._is_stopped and self._has_settled_backlog():
-            subsumed = select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
+            # Another driver may claim from here on.
+            is_proven_owner, self._is_proven_owner = self._is_proven_owner, False
+            subsumed = self._subsumed()
             is_deferred = self._job.storage.defers_deletions
-            self._is_due = not self._drop(subsumed, is_deferred and self._is_proven_owner)
-            self._is_proven_owner = False  # another driver may claim from here on
+            if is_deferred and len(subsumed) < GATHERED and self._clock.monotonic() < self._gathers_until:
+                self._is_due, self._is_gathering = False, bool(subsumed)
+                return
+            self._is_due = not self._drop(subsumed, is_deferred and is_proven_owner)
             if not is_deferred and not self._settle_unused():
                 self._is_due = True
+
+    @property
+    def seconds_to_timer(self) -> float | None:
+        """Seconds until `run_timer` has something to do; None if that depends on the next checkpoint."""
+        if not self._is_gathering or self._is_stopped:
+            return None
+        return max(0.0, self._gathers_until - self._clock.monotonic())
+
+    def run_timer(self) -> None:
+        """Drop checkpoints that wait for others, if no batch has come meanwhile."""
+        if self.seconds_to_timer == 0.0:
+            self._gathers_until = self._clock.monotonic() + GATHER_SECONDS  # also after a failure
+            if self._has_settled_backlog() and self._drop(self._subsumed()):
+                self._settle_unused()
+
+    def _subsumed(self) -> list[CheckpointRecord]:
+        return select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
 
     def stop(self) -> None:
         """Drop no more checkpoints: a rollback may publish one again whose files the registry does not know."""
@@ -68,7 +104,8 @@ class Subsumption:
             discard: whether to drop all checkpoints first.
         """
         self._job.backlog.close(_CLOSE_SECONDS)
-        if self._is_due:
+        if self._is_due or self._is_gathering:
+            self._is_due, self._gathers_until = True, -math.inf
             self.drop_subsumed()
         if self._is_stopped or not discard or self._drop_all():
             self._settle_unused()
@@ -99,16 +136,21 @@ class Subsumption:
     def _drop(self, records: list[CheckpointRecord], is_proven_owner: bool = False) -> bool:
         if records and not is_proven_owner and not self._asks_for_owner():
             return False
+        storage = self._job.storage
         try:
-            for record in records:
-                # The record first: a visible checkpoint must be complete.
-                self._job.store.subsume(record)
-                self._unused += [record.metadata.path, *self._job.registry.unregister(record.id)]
-                self._on_subsumed(record)
+            for group in deletable_together(records) if storage.defers_deletions else [[each] for each in records]:
+                # The records first: a visible checkpoint must be complete.
+                self._job.store.subsume(*group)
+                for record in group:
+                    self._unused += [record.metadata.path, *self._job.registry.unregister(record.id)]
+                    self._on_subsumed(record)
             self._forget_evolutions()
         except SparkCkptError as e:
             self._log(e)
             return False
+        self._is_gathering = False
+        if records:
+            self._gathers_until = self._clock.monotonic() + GATHER_SECONDS
         return True
 
     def _forget_evolutions(self) -> None:
@@ -140,3 +182,19 @@ class Subsumption:
     def _delete_unused(self) -> None:
         self._job.cleaner.submit(in_location(path) for path in self._unused)
         self._unused = []
+
+
+def deletable_together(records: Iterable[CheckpointRecord]) -> list[list[CheckpointRecord]]:
+    """Groups of checkpoints whose records one request may delete, in any order, and in part.
+
+    Of a version that a later run has repeated, the earlier checkpoint is dropped before the later one.
+
+    Args:
+        records: checkpoints in the order in which to drop them.
+    """
+    groups: list[list[CheckpointRecord]] = []
+    for record in records:
+        if not groups or any(other.version == record.version for other in groups[-1]):
+            groups.append([])
+        groups[-1].append(record)
+    return groups

@@ -93,6 +93,16 @@ class CompletedCheckpointStoreContract(ABC):
         other.recover()
         assert other.all() == [second]
 
+    def test_several_are_subsumed_at_once(self) -> None:
+        store = self.claimed()
+        first, second, third = (self.add(store, version) for version in (1, 2, 3))
+        store.subsume(first, second)
+        assert store.all() == [third]
+        store.subsume(first, second)  # as after an error
+        other = self.open_store("b")
+        other.recover()
+        assert other.all() == [third]
+
     def test_a_second_store_leaves_what_the_first_has(self) -> None:
         first = self.claimed("a")
         added = self.add(first, 1)

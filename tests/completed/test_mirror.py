@@ -35,6 +35,12 @@ def test_a_checkpoint_that_is_dropped_last_leaves_no_file(place: Place) -> None:
     assert place.mirrored() == place.stored() == []
 
 
+def test_checkpoints_that_are_dropped_together_leave_no_file(place: Place) -> None:
+    store = place.claimed()
+    store.subsume(*[add(store, version) for version in (1, 2, 3)])
+    assert place.mirrored() == place.stored() == []
+
+
 def test_what_failed_is_made_up_for_in_order(place: Place, tmp_path: Path) -> None:
     storage = FaultyStorage(LocalStorage(tmp_path))
     place.storage = storage

@@ -131,10 +131,10 @@ class SideProcess:
         job: Job | None = None
         rolled_back: RolledBackError | None = None
         while True:
-            numbered = box.get(None if job is None else job.seconds_to_expiry)
+            numbered = box.get(None if job is None else job.seconds_to_timer)
             if numbered is None:
                 assert job is not None
-                job.expire()
+                job.run_timers()
                 continue
             request = numbered.request
             try:

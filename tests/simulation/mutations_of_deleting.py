@@ -70,9 +70,9 @@ def _orphans_before_the_claim() -> Iterator[None]:
 def _files_before_the_record() -> Iterator[None]:
     subsume = RecordStore.subsume
 
-    def delete_first(self: Log, checkpoint: CheckpointRecord) -> None:
-        self._storage.delete(f"ckpt/{checkpoint.metadata.path}")
-        subsume(self, checkpoint)
+    def delete_first(self: Log, *checkpoints: CheckpointRecord) -> None:
+        self._storage.delete_all([f"ckpt/{checkpoint.metadata.path}" for checkpoint in checkpoints])
+        subsume(self, *checkpoints)
 
     with patch.object(Log, "subsume", delete_first):
         yield
