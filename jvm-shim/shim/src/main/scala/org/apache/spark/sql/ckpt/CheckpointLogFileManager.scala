@@ -31,24 +31,27 @@ import org.apache.spark.sql.internal.SQLConf
  *
  * Set with `spark.sql.streaming.checkpointFileManagerClass`, which requires this constructor.
  */
-class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends CheckpointFileManager
+class CheckpointLogFileManager(log: Path, hadoopConf: Configuration) extends CheckpointFileManager
     with ClosingFileManager with FencedLog with Logging {
   import CheckpointLogFileManager._
 
   override protected lazy val sparks: CheckpointFileManager = {
     val conf = new Configuration(hadoopConf)
     conf.unset(SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key)
-    LocalLogFiles.around(CheckpointFileManager.create(path, conf), path, conf)
+    LocalLogFiles.around(CheckpointFileManager.create(log, conf), log, conf)
   }
 
   /** Each log of a run has a manager of its own. */
-  private val fence = LogFence.ofLog(path)
+  private val fence = LogFence.ofLog(log)
 
-  private lazy val fs = path.getFileSystem(hadoopConf)
+  /** The fence of its run, which entries of a source do not need. */
+  private val fenceOfRun = fence.orElse(LogFence.ofSource(log))
 
-  private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, path)
+  private lazy val fs = log.getFileSystem(hadoopConf)
 
-  private lazy val putsExclusively = appearsWhenClosed && NewFiles.canCreateConditionally(fs, path)
+  private lazy val appearsWhenClosed = !isLocal && NewFiles.appearWhenClosed(fs, log)
+
+  private lazy val putsExclusively = appearsWhenClosed && NewFiles.canCreateConditionally(fs, log)
 
   override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
     LogPrefetch.changing(path)
@@ -76,13 +79,14 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     if (putsExclusively && !overwriteIfPossible) {
       fenceOf(path).foreach(_.check(isThere, LogFence.FreshNanos))
       val buffer = new EntryBuffer(MaxPut, () => renamed(path, overwriteIfPossible))
-      new ExclusiveOutputStream(fs, path, buffer, own.put(path, _))
+      new ExclusiveOutputStream(fs, path, buffer, hasPut(path, _))
     } else {
       renamed(path, overwriteIfPossible)
     }
 
   private def renamed(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
     own.clear()
+    listing.clear()
     // The look comes after the temporary file, which a rollback deletes after its marker: one of the two stops us.
     val out = sparks.createAtomic(path, overwriteIfPossible)
     try fenceOf(path).foreach(_.check(isThere, 0))
@@ -99,7 +103,14 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
 
   private val own = new OwnEntries
 
-  private lazy val purge = if (fence.isDefined && putsExclusively) Some(new LogPurge(fs, path)) else None
+  private val listing = new OwnListing(log, () => System.currentTimeMillis())
+
+  private def hasPut(entry: Path, content: Array[Byte]): Unit = {
+    own.put(entry, content)
+    listing.put(entry, content.length)
+  }
+
+  private lazy val purge = if (fenceOfRun.isDefined && putsExclusively) Some(new LogPurge(fs, log)) else None
 
   /** On an object store, one request instead of two for an entry that the thread has just found; none for its own. */
   override def open(path: Path): FSDataInputStream = {
@@ -116,6 +127,8 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   override def list(path: Path, filter: PathFilter): Array[FileStatus] =
     LogPrefetch.of(path).flatMap(_.list(path)) match {
       case Some(known) => known.filter(file => filter.accept(file.getPath)).toArray
+      case None if path == log && purge.isDefined && own.isWriting =>
+        listing.files(sparks.list(path, !isPurged(_)).toSeq).filter(file => filter.accept(file.getPath)).toArray
       case None => sparks.list(path, file => filter.accept(file) && !isPurged(file))
     }
 
@@ -147,8 +160,9 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   override def delete(path: Path): Unit = {
     LogPrefetch.changing(path)
     own.deleted(path)
+    listing.deleted(path)
     purge.filter(_ => own.isEarlier(path)) match {
-      case Some(purge) => purge.delete(path)(fence.foreach(_.check(isThere, 0)))
+      case Some(purge) => purge.delete(path)(fenceOfRun.foreach(_.check(isThere, 0)))
       case None => sparks.delete(path)
     }
   }
@@ -164,8 +178,8 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
   override def createCheckpointDirectory(): Path = {
     // On an object store, each takes two or three requests.
     val savepoint = BackgroundRequests.beginIf(appearsWhenClosed)(isSavepoint)
-    val look = BackgroundRequests.beginIf(appearsWhenClosed)(LogFence.look(path, sparks))
-    if (savepoint.result()) throw onSavepoint(path)
+    val look = BackgroundRequests.beginIf(appearsWhenClosed)(LogFence.look(log, sparks))
+    if (savepoint.result()) throw onSavepoint(log)
     val location = sparks.createCheckpointDirectory()
     LogFence.start(location, look.result())
     if (appearsWhenClosed && !putsExclusively) logWarning(withoutCondition(location))
@@ -173,7 +187,7 @@ class CheckpointLogFileManager(path: Path, hadoopConf: Configuration) extends Ch
     location
   }
 
-  private def isSavepoint: Boolean = sparks.exists(new Path(path, SavepointRecord))
+  private def isSavepoint: Boolean = sparks.exists(new Path(log, SavepointRecord))
 }
 
 private object CheckpointLogFileManager {

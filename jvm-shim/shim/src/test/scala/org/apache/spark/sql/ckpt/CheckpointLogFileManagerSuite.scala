@@ -19,7 +19,7 @@ import org.apache.logging.log4j.core.config.Property
 import org.scalatest.funsuite.AnyFunSuite
 
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, NewFiles}
-import org.apache.spark.sql.ckpt.logs.{LogFence, OwnEntries}
+import org.apache.spark.sql.ckpt.logs.{LogFence, OwnEntries, OwnListing}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.Utils
 
@@ -209,6 +209,53 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
     }
   }
 
+  for ((name, open) <- Seq("offsets" -> (started _), "sources/0" -> (startedSource _))) {
+    test(s"a run lists its log once, and then knows what it puts and deletes: $name") {
+      withLocation("put") { (_, location) =>
+        val (log, fs) = (open(location), location.getFileSystem(conf).asInstanceOf[PuttingFileSystem])
+        val directory = new Path(location, name)
+        val written = (0 until 5).map(number => new Path(directory, number.toString))
+        def listed = log.list(directory, _.getName.toLong > 0).toSeq
+        write(log, written.head, "v1")
+        write(log, written(1), "v1")
+        assert(names(log, directory).toSet == Set("0", "1"))
+        val (before, began) = (fs.listings, System.currentTimeMillis())
+        written.drop(2).foreach(write(log, _, "version 1"))
+        log.delete(written(1))
+        assert(listed.map(_.getPath.getName).toSet == Set("2", "3", "4"))
+        assert(listed.forall(file => file.getLen == 9 && !file.isDirectory && file.getModificationTime >= began))
+        assert(fs.listings == before && fs.deletions.isEmpty)
+        writeLarge(log, new Path(directory, "5"), CheckpointLogFileManager.MaxPut)
+        assert(listed.map(_.getPath.getName).toSet == Set("2", "3", "4", "5") && fs.listings == before + 1)
+      }
+    }
+  }
+
+  test("entries of a source are deleted ten at once, unless the query was rolled back") {
+    withLocation("put") { (manager, location) =>
+      val (log, fs) = (startedSource(location), location.getFileSystem(conf).asInstanceOf[PuttingFileSystem])
+      val written = (0 until 21).map(number => new Path(location, s"sources/0/$number"))
+      written.foreach(write(log, _, "v1"))
+      written.take(10).foreach(log.delete)
+      assert(fs.deletions == Seq(written.take(10)))
+      begin(manager, location, 1)
+      written.slice(10, 19).foreach(log.delete)
+      assert(isFenced(log.delete(written(19))) && written.drop(10).forall(manager.exists))
+    }
+  }
+
+  test("a listing that is longer than others is not kept") {
+    val log = new Path("/log")
+    val listing = new OwnListing(log, () => 7L)
+    def files(count: Int) = (0 until count).map(number => new FileStatus(1, false, 1, 0, 0, new Path(log, s"$number")))
+    assert(listing.files(files(OwnListing.MaxFiles + 1)).size == OwnListing.MaxFiles + 1)
+    assert(listing.files(files(OwnListing.MaxFiles)).size == OwnListing.MaxFiles)
+    listing.put(new Path("/other/1"), 1)
+    assert(listing.files(Nil).size == OwnListing.MaxFiles)
+    listing.put(new Path(log, "last"), 1)
+    assert(listing.files(Nil).isEmpty)
+  }
+
   test("entries that could not be deleted are named, and deleted with the next one") {
     withLocation("put") { (manager, location) =>
       val (log, fs) = (started(location), location.getFileSystem(conf).asInstanceOf[PuttingFileSystem])
@@ -356,6 +403,12 @@ class CheckpointLogFileManagerSuite extends AnyFunSuite {
     opened(new Path(resolved, "offsets"))
   }
 
+  /** The log of a source of a run that starts on this thread. */
+  private def startedSource(location: Path): CheckpointLogFileManager = {
+    val resolved = new CheckpointLogFileManager(location, conf).createCheckpointDirectory()
+    opened(new Path(resolved, "sources/0"))
+  }
+
   private def opened(log: Path) = new CheckpointLogFileManager(log, conf)
 
   private def begin(manager: CheckpointLogFileManager, location: Path, epoch: Long): Unit =
@@ -488,6 +541,7 @@ private[ckpt] case object Refuses extends Fault
 private[ckpt] class PuttingFileSystem extends FilterFileSystem(new Folder) {
   var requests = 0
   var lookups = 0
+  var listings = 0
   var fault: Fault = NoFault
 
   /** Files that were deleted at once, by request. */
@@ -509,6 +563,11 @@ private[ckpt] class PuttingFileSystem extends FilterFileSystem(new Folder) {
   override def getFileStatus(path: Path): FileStatus = {
     lookups += 1
     super.getFileStatus(path)
+  }
+
+  override def listStatus(path: Path): Array[FileStatus] = {
+    listings += 1
+    super.listStatus(path)
   }
 
   override def createBulkDelete(path: Path): BulkDelete = new BulkDelete {

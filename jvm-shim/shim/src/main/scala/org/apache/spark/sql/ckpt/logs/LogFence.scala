@@ -45,6 +45,7 @@ private[ckpt] object LogFence {
   private val Marker = "([0-9]{20})\\.json".r
   private val Done = "([0-9]{20})\\.done".r
   private val Logs = Set("offsets", "commits")
+  private val Sources = "sources"
 
   /**
    * The fences of the starts on this thread, by checkpoint location. The thread that starts a query makes the thread of
@@ -82,6 +83,16 @@ private[ckpt] object LogFence {
    * @return None for other directories, and outside a run
    */
   def ofLog(log: Path): Option[LogFence] = if (Logs(log.getName)) starts.get.get(log.getParent) else None
+
+  /**
+   * The fence of the run whose source has this log. Its entries need none: they count with the entry of `offsets` that
+   * follows them.
+   *
+   * @param log its directory
+   * @return None for other directories, and outside a run
+   */
+  def ofSource(log: Path): Option[LogFence] =
+    Option(log.getParent).filter(_.getName == Sources).flatMap(sources => starts.get.get(sources.getParent))
 
   private[ckpt] def marker(location: Path, epoch: Long): Path =
     new Path(new Path(location, Directory), f"$epoch%020d.json")

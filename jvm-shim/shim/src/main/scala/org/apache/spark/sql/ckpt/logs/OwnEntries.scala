@@ -32,6 +32,9 @@ private[ckpt] final class OwnEntries {
    */
   def content(path: Path): Option[Array[Byte]] = synchronized(kept.get(path))
 
+  /** True once the manager has put an entry, unless the last one was put in another way. */
+  def isWriting: Boolean = last.isDefined
+
   /** True for the entry that follows the last one. Its conditional put fails if another driver was first. */
   def isNext(path: Path): Boolean = distance(path).contains(1)
 
