@@ -29,6 +29,8 @@ WARM_UP = -1
 
 _ANSWER = "answer"
 _MASK = (1 << 31) - 1
+_REMOVALS = 20
+_PAUSE_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class Job:
         jvm: Any = self._spark.sparkContext._jvm
         stores = getattr(jvm, "org.apache.spark.sql.execution.streaming.state.StateStore$")
         getattr(stores, "MODULE$").unloadAll()  # otherwise Spark's maintenance does so later, during the next run
-        shutil.rmtree(self._folder)
+        _remove(self._folder)
 
     def _start(self) -> StreamingQuery:
         frame = self._query.stream(self._feed.events(self._spark))
@@ -173,6 +175,17 @@ def _feed(spark: SparkSession, order: Order, name: str, folder: Path) -> Feed:
         return Files(order.files, folder, order.warmups, order.measured)
     topics = Topics(order.kafka, spark, Path(order.feed))
     return Kafka(topics, order.files, order.query, name, order.events, order.warmups, order.measured)
+
+
+def _remove(folder: Path) -> None:
+    """Deletes a folder in which background work of a query that has ended may still delete files."""
+    for _ in range(_REMOVALS):
+        try:
+            shutil.rmtree(folder)
+            return
+        except OSError:  # noqa: PERF203
+            time.sleep(_PAUSE_SECONDS)
+    shutil.rmtree(folder)
 
 
 def _sums(frame: DataFrame) -> list[Any]:
