@@ -81,6 +81,36 @@ def test_the_page_says_what_the_logs_save(data: dict[str, Any]) -> None:
     assert f"from {rest[low]:.2f} ({low}) to {rest[high]:.2f} ({high})" in page
 
 
+OTHERS = NEXMARK.with_name("nexmark-others.json")
+SETUPS = ("ckpt", "ckpt-disk", "ckpt-none", "hdfs", "rocksdb-changelog", "rocksdb-ids")
+
+
+@pytest.fixture(scope="module")
+def others() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(OTHERS.read_text(encoding="utf-8"))["figures"]
+    return found
+
+
+def test_the_table_of_other_set_ups_has_the_data(others: list[dict[str, Any]]) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for number, one in enumerate(others):
+        events, cpu = one["events_s"], one["cpu_s"]
+        rivals = [name for name in events if not name.startswith("ckpt")]
+        ratios = events["ckpt"] / max(events[name] for name in rivals), cpu["ckpt"] / min(cpu[name] for name in rivals)
+        figures = [f"{events[name] / 1000:.0f}" if name in events else "" for name in SETUPS]
+        cells = (one["query"], *figures, *(f"{ratio:.2f}" for ratio in ratios))
+        assert row_of(others, number, "setup", *cells) in page, one
+
+
+def test_the_page_says_what_compression_and_the_disk_cost(others: list[dict[str, Any]]) -> None:
+    both = [one["events_s"] for one in others if "ckpt-none" in one["events_s"]]
+    gains = [events["ckpt-none"] / events["ckpt"] for events in both]
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert f"queries had {min(gains):.2f} to {max(gains):.2f} times the events a second" in page
+    loss = max(1 - events["ckpt-disk"] / events["ckpt"] for events in both)
+    assert f"cost at most {loss:.0%} here".replace("%", " %") in page
+
+
 def test_the_published_run_had_equal_answers(data: dict[str, Any]) -> None:
     assert data["warnings"] == []
 
