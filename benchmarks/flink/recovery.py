@@ -1,4 +1,5 @@
-"""Recovery after SIGKILL, of Flink and of Structured Streaming: from the kill to the next durable checkpoint.
+"""Recovery after SIGKILL, of Flink and of Structured Streaming: from the kill to the next durable checkpoint, with as
+many partitions as before or with twice as many.
 
 python -m benchmarks.flink.recovery, or `make bench-recovery`.
 """
@@ -11,6 +12,7 @@ import os
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,11 +28,12 @@ from benchmarks.flink.running import BACKENDS, MODULE, command_of, flattened, wr
 from benchmarks.flink.sql import QUERIES
 from benchmarks.nexmark.generator import Stream, prepare
 from benchmarks.nexmark.plan import COMPETITORS
-from benchmarks.nexmark.running import APPLICATION
+from benchmarks.nexmark.running import APPLICATION, PARTITIONS
 from benchmarks.stores import machine
 from benchmarks.stores.driver import Driver
 from benchmarks.stores.in_one_session import add_options
 from benchmarks.stores.plan import turned
+from benchmarks.stores.providers import OURS
 from benchmarks.stores.runner import FLOOR_JAR, spark_submit
 from spark_ckpt import jar_path
 
@@ -50,11 +53,13 @@ class Subject:
         command: command that starts it, or lets it continue from what is durable.
         newest: number of the newest durable checkpoint or batch; -1 before the first.
         log: file for its output.
+        between: what has to be done before it continues.
     """
 
     command: Callable[[], Sequence[str]]
     newest: Callable[[], int]
     log: Path
+    between: Callable[[], None] = lambda: None
 
 
 def recovery_seconds(subject: Subject, enough: int) -> float:
@@ -69,7 +74,9 @@ def recovery_seconds(subject: Subject, enough: int) -> float:
     """
     with _started(subject) as driver:
         _await(subject, driver, enough)
-    killed, before = time.monotonic(), subject.newest()
+    killed = time.monotonic()
+    subject.between()
+    before = subject.newest()
     with _started(subject) as driver:
         _await(subject, driver, before + 1)
         return time.monotonic() - killed
@@ -90,7 +97,9 @@ def _await(subject: Subject, driver: Driver, number: int) -> None:
     driver.await_(lambda: subject.newest() >= number, f"continued: no checkpoint {number}")
 
 
-def flink(query: str, backend: str, feed: Path, files: int, heap: str, work: Path, log: Path) -> Subject:
+def flink(
+    query: str, backend: str, feed: Path, files: int, heap: str, work: Path, log: Path, *, doubles: bool = False
+) -> Subject:
     """A query on Flink, in one JVM.
 
     Args:
@@ -101,6 +110,7 @@ def flink(query: str, backend: str, feed: Path, files: int, heap: str, work: Pat
         heap: heap of the JVM in Java's notation.
         work: empty folder for its checkpoints.
         log: file for its output.
+        doubles: whether it continues with twice as many subtasks.
     """
     checkpoints = work / "checkpoints"
 
@@ -111,13 +121,14 @@ def flink(query: str, backend: str, feed: Path, files: int, heap: str, work: Pat
     def command() -> Sequence[str]:
         restored = found()
         settings = {"execution.state-recovery.path": restored[max(restored)].as_uri()} if restored else {}
-        order = write_order(work, query, backend, feed, files, 0, settings, is_checked=False)
+        subtasks = 2 * (os.cpu_count() or 1) if restored and doubles else None
+        order = write_order(work, query, backend, feed, files, 0, settings, is_checked=False, parallelism=subtasks)
         return command_of(heap, order)
 
     return Subject(command, lambda: max(found(), default=-1), log)
 
 
-def spark(query: str, provider: str, feed: Path, heap: str, work: Path, log: Path) -> Subject:
+def spark(query: str, provider: str, feed: Path, heap: str, work: Path, log: Path, *, doubles: bool = False) -> Subject:
     """A query on Structured Streaming, in one JVM.
 
     Args:
@@ -127,22 +138,44 @@ def spark(query: str, provider: str, feed: Path, heap: str, work: Path, log: Pat
         heap: heap of the JVM in Java's notation.
         work: empty folder for its checkpoints.
         log: file for its output.
+        doubles: whether it continues with twice as many partitions, from the last file of the first half. `rescale`
+            wants a query that was stopped between two batches.
     """
     commits = work / "checkpoint" / "commits"
     conf = {**APPLICATION, **COMPETITORS[provider].conf()}
     program = spark_submit(continuing.__file__, conf, [jar_path(), FLOOR_JAR], heap, work)
-    command = [*program, query, str(feed), (work / "checkpoint").as_uri()]
+    location = (work / "checkpoint").as_uri()
+    files = sorted(feed.iterdir())
+    half = len(files) // 2
+    read = _linked(files[:half], work / "feed") if doubles else feed
+    command = [*program, query, str(read), location]
 
     def newest() -> int:
         names = os.listdir(commits) if commits.exists() else []
         return max((int(name) for name in names if name.isdigit()), default=-1)
 
-    return Subject(lambda: command, newest, log)
+    def rescale() -> None:
+        _linked(files[half:], read)
+        partitions = str(2 * PARTITIONS)
+        subprocess.run(
+            [sys.executable, "-m", "spark_ckpt", "rescale", location, "--partitions", partitions], check=True
+        )
+
+    return Subject(lambda: command, newest, log, rescale) if doubles else Subject(lambda: command, newest, log)
+
+
+def _linked(files: Sequence[Path], folder: Path) -> Path:
+    """Adds files to a folder, as links."""
+    folder.mkdir(exist_ok=True)
+    for file in files:
+        (folder / file.name).hardlink_to(file)
+    return folder
 
 
 def main() -> int:
     """Kills queries of Nexmark by SIGKILL on Flink and on Structured Streaming, starts them again, and prints the
-    seconds until the next durable checkpoint: the start of a JVM, the restore and the next batch or interval."""
+    seconds until the next durable checkpoint: the start of a JVM, the restore and the next batch or interval. With
+    --rescale they continue with twice as many partitions, on Flink and with spark-ckpt."""
     options = _arguments()
     for needed in (FLOOR_JAR, MODULE / "classpath.txt"):
         if not needed.exists():
@@ -155,14 +188,17 @@ def main() -> int:
     found: dict[tuple[str, str], list[float]] = {}
     for query in options.only:
         for number in range(options.rounds):
-            for system in turned(options.systems, number):
+            for system in turned(_systems(options), number):
                 folder, log = work / "recovery", results / f"{query}.{system}.{number}.log"
                 shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir(parents=True)
+                doubles = options.rescale
                 if system in BACKENDS:
-                    subject, enough = flink(query, system, flat, options.files, options.heap, folder, log), 5
+                    enough = 5
+                    subject = flink(query, system, flat, options.files, options.heap, folder, log, doubles=doubles)
                 else:
-                    subject, enough = spark(query, system, feed, options.heap, folder, log), options.files // 3
+                    enough = options.files // 2 - 1 if doubles else options.files // 3
+                    subject = spark(query, system, feed, options.heap, folder, log, doubles=doubles)
                 with console.status(f"{query}, {system}, round {number + 1}"):
                     found.setdefault((query, system), []).append(recovery_seconds(subject, enough))
                 shutil.rmtree(folder)
@@ -174,6 +210,11 @@ def main() -> int:
     else:
         console.print(_table(found))
     return 0
+
+
+def _systems(options: argparse.Namespace) -> list[str]:
+    """Spark's own providers keep the number of partitions."""
+    return [one for one in options.systems if one in BACKENDS or one == OURS.name or not options.rescale]
 
 
 def _to_json(found: Mapping[tuple[str, str], Sequence[float]], facts: Mapping[str, object]) -> dict[str, object]:
@@ -199,6 +240,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS), metavar="SYSTEM")
     parser.add_argument("--events", type=int, default=100_000, help="events per file (default: 100,000)")
     parser.add_argument("--files", type=int, default=60, help="files of events (default: 60)")
+    parser.add_argument("--rescale", action="store_true", help="continue with twice as many partitions")
     add_options(parser, "recovery", heap="4g")
     return parser.parse_args()
 

@@ -142,6 +142,7 @@ def write_order(
     settings: Mapping[str, str] = MappingProxyType({}),
     *,
     is_checked: bool = True,
+    parallelism: int | None = None,
 ) -> Path:
     """Writes the order of a JVM to a file.
 
@@ -154,13 +155,14 @@ def write_order(
         rounds: measured rounds, after one that warms up.
         settings: more settings of Flink.
         is_checked: whether the answer is checked first.
+        parallelism: subtasks of each operator; by default one per core.
     """
     of = QUERIES[query]
     lines = {
         "feed": str(feed),
         "files": str(files),
         "checkpoints": str(work / "checkpoints"),
-        "parallelism": str(os.cpu_count()),
+        "parallelism": str(parallelism or os.cpu_count()),
         "rounds": str(rounds),
         "type": of.type,
         "views": of.views,

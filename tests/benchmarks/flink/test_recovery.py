@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from benchmarks.flink.recovery import SYSTEMS, Subject, flink, recovery_seconds, spark
 from benchmarks.nexmark.generator import Stream, prepare
+from benchmarks.nexmark.running import PARTITIONS
 from benchmarks.stores.plan import turned
 from benchmarks.stores.runner import RunFailedError
+from tests.support.cli import run
 
 COUNTS = """
 import os, sys, threading
@@ -35,6 +38,19 @@ def test_a_program_is_killed_and_continues(tmp_path: Path) -> None:
     newest = subject.newest()
     assert newest > 3
     assert subject.newest() == newest, "the second run is killed as well"
+
+
+def test_what_is_done_between_makes_no_checkpoint_that_counts(tmp_path: Path) -> None:
+    """As a rescale does, which adds a batch."""
+    subject = counting(tmp_path / "files", tmp_path / "log", last=10_000)
+    added: list[int] = []
+
+    def between() -> None:
+        added.append(subject.newest() + 1)
+        (tmp_path / "files" / str(added[0])).touch()
+
+    assert recovery_seconds(replace(subject, between=between), enough=3) > 0
+    assert subject.newest() > added[0]
 
 
 def test_a_program_that_ends_early_is_an_error_with_the_end_of_its_log(tmp_path: Path) -> None:
@@ -68,6 +84,8 @@ def test_flink_continues_from_its_newest_complete_checkpoint(tmp_path: Path, mon
     found = settings_of(subject.command())
     assert found["flink.execution.state-recovery.path"] == (tmp_path / "checkpoints/job/chk-10").as_uri()
     assert found["checked"] == ""
+    more = flink("q17", "flink-hashmap", tmp_path, 3, "1g", tmp_path, tmp_path / "log", doubles=True)
+    assert int(settings_of(more.command())["parallelism"]) == 2 * int(found["parallelism"])
 
 
 @pytest.mark.spark
@@ -77,3 +95,13 @@ def test_a_query_of_spark_continues_after_a_kill(tmp_path: Path) -> None:
     subject = spark("q17", "ckpt", feed, "512m", tmp_path, tmp_path / "log")
     assert recovery_seconds(subject, enough=2) > 0
     assert subject.newest() > 2
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_query_of_spark_continues_with_twice_as_many_partitions(tmp_path: Path) -> None:
+    feed = prepare(tmp_path / "input", Stream(1000, 8, 100, seed=3))
+    subject = spark("q17", "ckpt", feed, "512m", tmp_path, tmp_path / "log", doubles=True)
+    assert recovery_seconds(subject, enough=3) > 0
+    states = run("inspect", tmp_path / "checkpoint", "--json").json["operator_states"]
+    assert {one["parallelism"] for one in states if one["source"] is None} == {2 * PARTITIONS}
