@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spark_ckpt.bootstrap import write_state
-    from spark_ckpt.edit import edit_state, erase_state, verify_absent
+    from spark_ckpt.edit import edit_state, erase_state, history_of, verify_absent
     from spark_ckpt.evolution import evolve
     from spark_ckpt.flink.export.exporting import export_savepoint
     from spark_ckpt.flink.importing import import_flink_savepoint
@@ -26,6 +26,7 @@ __all__ = [
     "evolve",
     "export_location",
     "export_savepoint",
+    "history_of",
     "import_flink_savepoint",
     "import_location",
     "jar_path",
@@ -44,6 +45,7 @@ _HOMES = {
     "evolve": "spark_ckpt.evolution",
     "export_location": "spark_ckpt.migrate",
     "export_savepoint": "spark_ckpt.flink.export.exporting",
+    "history_of": "spark_ckpt.edit",
     "import_flink_savepoint": "spark_ckpt.flink.importing",
     "import_location": "spark_ckpt.migrate",
     "jar_path": "spark_ckpt.jars",

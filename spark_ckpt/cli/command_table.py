@@ -29,6 +29,7 @@ COMMANDS = {
     "export": Place("export", "export_query", "Export a query's state to Spark or Flink."),
     "gc": Place("gc", "collect_orphans", "Delete files that no completed checkpoint refers to."),
     "history": Place("history", "show_history", "Show recent checkpoint durations and failures."),
+    "history-of": Place("history_of", "show_history_of_keys", "Show what the files tell about a key, batch by batch."),
     "import": Place("import_", "import_query", "Import a query's state from a Spark provider."),
     "import-flink": Place(
         "import_flink", "import_flink_state", "Import keyed state of a Flink job, without Spark and Flink."

@@ -109,6 +109,21 @@ def places_of(
     return result
 
 
+def key_groups_to_read(
+    catalog: StateCatalog, store: Store, hashes: NDArray[np.int32] | None
+) -> Mapping[int, Set[int] | None]:
+    """Key groups that may have rows of some grouping keys, by partition; None for all.
+
+    Args:
+        catalog: state of the checkpoint.
+        store: their store.
+        hashes: Spark's hash of each grouping key; None if some of their columns are unknown.
+    """
+    if hashes is None:
+        return dict.fromkeys(range(store.state.parallelism))
+    return {partition: set(of) for partition, of in places_of(catalog, store, hashes).items()}
+
+
 def merged_in(
     catalog: StateCatalog, view: View, partition: int, key_groups: Set[int] | None = None
 ) -> Iterator[Merged]:
@@ -123,11 +138,25 @@ def merged_in(
     chain = view.store.chains[partition]
     if not chain.entries:
         return
-    ranges = overlapping_ranges(partition, view.store.state.parallelism, catalog.batch.key_group_factors)
+    for part in ranges_in(catalog, view.store, partition, key_groups):
+        yield merge(read_view(catalog.storage, view, chain, part))
+
+
+def ranges_in(
+    catalog: StateCatalog, store: Store, partition: int, key_groups: Set[int] | None
+) -> Iterator[KeyGroupRange]:
+    """Ranges of key groups of a subtask, each to be read at once.
+
+    Args:
+        catalog: state of the checkpoint.
+        store: the store.
+        partition: the subtask.
+        key_groups: the only key groups to read; None for all.
+    """
+    ranges = overlapping_ranges(partition, store.state.parallelism, catalog.batch.key_group_factors)
     if key_groups is not None:
         ranges = _ranges_of(sorted(key_groups))
-    for part in split_ranges(chain, ranges):
-        yield merge(read_view(catalog.storage, view, chain, part))
+    return split_ranges(store.chains[partition], ranges)
 
 
 def _ranges_of(key_groups: list[int]) -> list[KeyGroupRange]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.edit.absence import search, verify_absent
-from spark_ckpt.edit.chains import ChangedChains, Changes, merged_in, places_of
+from spark_ckpt.edit.chains import ChangedChains, Changes, key_groups_to_read, merged_in
 from spark_ckpt.edit.errors import EditRefusedError
 from spark_ckpt.edit.grouping_keys import GroupingKeys, grouping_keys
 from spark_ckpt.edit.opening import begin_edit
@@ -231,7 +231,7 @@ def _removed(
         views = [view_of(store, family) for family in store.families]
         lists = frozenset(view.segment_family for view in views if view.lists)
         counts = dict.fromkeys((view.family.name for view in views), 0)
-        places = _places(catalog, store, selected)
+        places = key_groups_to_read(catalog, store, selected.hashes)
         for partition in range(store.state.parallelism):
             progress(done := done + 1, of)
             if partition not in places:
@@ -249,15 +249,8 @@ def _removed(
     return families
 
 
-def _places(catalog: StateCatalog, store: Store, selected: GroupingKeys) -> Mapping[int, set[int] | None]:
-    """Key groups to read by partition; None for all."""
-    if selected.hashes is None:
-        return dict.fromkeys(range(store.state.parallelism))
-    return {partition: set(of) for partition, of in places_of(catalog, store, selected.hashes).items()}
-
-
 def _keys_of(
-    catalog: StateCatalog, view: View, partition: int, key_groups: set[int] | None, selected: GroupingKeys
+    catalog: StateCatalog, view: View, partition: int, key_groups: Set[int] | None, selected: GroupingKeys
 ) -> dict[int, list[bytes]]:
     """Keys of a view in a subtask that belong to the grouping keys, by key group."""
     grouping = grouping_key(view.store, view.family)

@@ -39,6 +39,7 @@ RESULTS = (
     "evolve",
     "edit",
     "erase",
+    "history_of",
     "absence",
     "probe",
     "import",

@@ -70,6 +70,6 @@ def test_in_bash(tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     done = subprocess.run(
-        ["bash", "-c", script, "bash", "histo"], env=environment, capture_output=True, text=True, check=True
+        ["bash", "-c", script, "bash", "inspe"], env=environment, capture_output=True, text=True, check=True
     )
-    assert (done.stdout, done.stderr) == ("history\n", "")
+    assert (done.stdout, done.stderr) == ("inspect\n", "")

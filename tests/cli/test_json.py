@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator, ValidationError
@@ -43,6 +44,7 @@ from spark_ckpt.cli.commands.evolve import EvolutionResult
 from spark_ckpt.cli.commands.export import ExportResult
 from spark_ckpt.cli.commands.gc import GcResult
 from spark_ckpt.cli.commands.history import History, HistoryEntry
+from spark_ckpt.cli.commands.history_of import HistoryOfResult
 from spark_ckpt.cli.commands.import_ import ImportResult, UndoResult
 from spark_ckpt.cli.commands.import_flink import FlinkImportResult
 from spark_ckpt.cli.commands.list import CheckpointList
@@ -60,7 +62,7 @@ from spark_ckpt.cli.results.savepoint_export import SavepointExportResult
 from spark_ckpt.cli.results.streams import UnreadStreamsError
 from spark_ckpt.completed import CheckpointRecord, MetadataReference
 from spark_ckpt.completed.errors import DamagedRecordError, FencedError, UnknownOutcomeError
-from spark_ckpt.edit import Absence, EditRefusedError, EditRowError, Erasure, StateEdit, Trace
+from spark_ckpt.edit import Absence, EditRefusedError, EditRowError, Erasure, StateEdit, Trace, history_of
 from spark_ckpt.edit.erasing import ErasedFamily
 from spark_ckpt.evolution import (
     Evolution,
@@ -137,6 +139,7 @@ from spark_ckpt.storage.errors import PathEscapeError
 from spark_ckpt.storage.resolve import AdlfsNotFoundError, GcsfsNotFoundError, S3fsNotFoundError
 from tests.cli.json_schema import DEFINITIONS, ERRORS, RESULTS, SCHEMA, alternatives, used, validator
 from tests.cli.states import state_location
+from tests.edit.hashed_state import counts
 from tests.flink.streams.corpus import backend, flink_job, job, lay_out, with_unknown_class, with_unknown_end
 from tests.metadata.corpus import FLINK, MUTANTS, VECTORS
 from tests.metadata.handles import checkpoint, everywhere
@@ -447,6 +450,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "evolve": [EvolutionResult(evolved), EvolutionResult(same)],
         "edit": [EditResult(edited), EditResult(replace(edited, checkpoint_id=None))],
         "erase": [EraseResult(erased), EraseResult(replace(erased, checkpoint_id=None, batch_id=None))],
+        "history_of": [HistoryOfResult(history_of(counts(directory / "hashed").path, pa.table({"user": ["u0"]})))],
         "absence": [AbsenceResult(absence)],
         "probe": [ProbeResult(Probe("/x", 16, 50, 49, 1, 0, 2, 3, 1, 1.5, 20.0))],
         "import": [ImportResult(imported), ImportResult(planned)],

@@ -101,22 +101,9 @@ class HashedState:
     def batch(self, rows: Rows, removed: Rows | None = None, *, inline: bool = False) -> None:
         """Commits a batch that sets these rows and removes these keys."""
         self.batch_id += 1
-        sections: list[dict[int, list[Section]]] = [{} for _ in range(PARTITIONS)]
-        for of, is_removed in ((rows, False), (removed or {}, True)):
-            for family, entries in of.items():
-                placed: dict[tuple[int, int], list[Entry]] = {}
-                for entry in entries:
-                    placed.setdefault(place_of(self.grouping, entry.grouping), []).append(entry)
-                for (partition, group), some in placed.items():
-                    pairs = tuple((each.key, None if is_removed else each.value) for each in some)
-                    lists = isinstance(some[0].value, tuple)
-                    name = "" if family == "default" else family
-                    sections[partition].setdefault(group, []).append(Section(pairs, name, lists))
-                    keys = {(family, each.key) for each in some}
-                    self._keys[partition] = self._keys[partition] - keys if is_removed else self._keys[partition] | keys
         version = self.batch_id + 1
-        for partition, groups in enumerate(sections):
-            delta = self._builder.segment(SegmentKind.DELTA, version, dict(sorted(groups.items())), inline=inline)
+        for partition, groups in enumerate(self._sections(rows, removed or {})):
+            delta = self._builder.segment(SegmentKind.DELTA, version, groups, inline=inline)
             chain = self.chains[partition]
             self.chains[partition] = chain.next(str(uuid.uuid4()), len(self._keys[partition]), delta)
         key = StoreKey(0, self.store)
@@ -138,6 +125,32 @@ class HashedState:
         self.log.add_offsets(self.batch_id, OFFSETS)
         self.records.append(self._builder.complete(batch, {key: self.chains}, OFFSETS.encode(), [Source("0", "5")]))
         self.log.add_commit(self.batch_id, commit)
+
+    def compact(self, kind: SegmentKind, rows: Rows, removed: Rows | None = None) -> None:
+        """Replaces all chains by a base of these rows, or by a delta that has the changes of all batches merged."""
+        for partition, groups in enumerate(self._sections(rows, removed or {})):
+            segment = self._builder.segment(kind, self.batch_id + 1, groups, inline=False)
+            if segment is not None and kind is SegmentKind.DELTA:
+                segment.first_version = 1
+            chain = self.chains[partition]
+            self.chains[partition] = Chain(chain.state_id, chain.rows, () if segment is None else (segment,))
+
+    def _sections(self, rows: Rows, removed: Rows) -> list[dict[int, list[Section]]]:
+        """Sections by partition and key group, which ascends."""
+        sections: list[dict[int, list[Section]]] = [{} for _ in range(PARTITIONS)]
+        for of, is_removed in ((rows, False), (removed, True)):
+            for family, entries in of.items():
+                placed: dict[tuple[int, int], list[Entry]] = {}
+                for entry in entries:
+                    placed.setdefault(place_of(self.grouping, entry.grouping), []).append(entry)
+                for (partition, group), some in placed.items():
+                    pairs = tuple((each.key, None if is_removed else each.value) for each in some)
+                    lists = isinstance(some[0].value, tuple)
+                    name = "" if family == "default" else family
+                    sections[partition].setdefault(group, []).append(Section(pairs, name, lists))
+                    keys = {(family, each.key) for each in some}
+                    self._keys[partition] = self._keys[partition] - keys if is_removed else self._keys[partition] | keys
+        return [dict(sorted(groups.items())) for groups in sections]
 
     def files(self) -> dict[str, bytes]:
         """Content of every file of the location, by name."""
