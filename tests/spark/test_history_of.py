@@ -29,18 +29,21 @@ def rows_of(batch: int) -> list[tuple[object, str, int]]:
     return [(at(n), f"k{n % 9}", n) for n in numbers if batch % 3 or n % 9 != 4]
 
 
-@pytest.mark.parametrize("chain", ["2", "40"])
-def test_each_value_is_that_of_its_batch(jobs: Jobs, chain: str) -> None:
+@pytest.mark.parametrize("is_long", [True, False])
+def test_each_value_is_that_of_its_batch(jobs: Jobs, is_long: bool) -> None:
     """With short chains, bases and merged deltas replace the deltas of single batches."""
     for batch in range(BATCHES):
         jobs.feed.drop(rows_of(batch))
-    jobs.finish(jobs.start(conf=[f"{CKPT_PREFIX}chain.maxDeltas={chain}"]))
+    chain = {"chain.maxDeltas": "40"} if is_long else {"chain.maxDeltas": "1", "chain.maxDeltaRatio": "0.01"}
+    conf = {"retained": "2", **chain}
+    driver = jobs.start(conf=[f"{CKPT_PREFIX}{name}={value}" for name, value in conf.items()])
+    assert driver.wait() == 0, driver.output()[-6000:]
     stores = {store.state.name: store.state.operator_id for store in open_state(str(jobs.location)).stores}
     history = history_of(jobs.location, pa.table({"key": list(KEYS)}), operator=stores["stateStoreSave"])
     (family,) = history.families
     expected = {batch: figures_after(batch) for batch in range(-1, BATCHES)}
     told = check(family, expected)
-    if chain == "40":  # the changes of all batches are there
+    if is_long:  # the changes of all batches are there
         batches = [
             batch
             for batch in range(BATCHES)
