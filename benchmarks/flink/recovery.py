@@ -156,10 +156,8 @@ def spark(query: str, provider: str, feed: Path, heap: str, work: Path, log: Pat
 
     def rescale() -> None:
         _linked(files[half:], read)
-        partitions = str(2 * PARTITIONS)
-        subprocess.run(
-            [sys.executable, "-m", "spark_ckpt", "rescale", location, "--partitions", partitions], check=True
-        )
+        command = [sys.executable, "-m", "spark_ckpt", "rescale", location, "--partitions", str(2 * PARTITIONS)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # our own output may be JSON
 
     return Subject(lambda: command, newest, log, rescale) if doubles else Subject(lambda: command, newest, log)
 

@@ -26,9 +26,7 @@ from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.operators import HASHED
 from spark_ckpt.state.catalog import StateCatalog, Store
 from spark_ckpt.state.grouping import grouping_key
-from spark_ckpt.state.partition_hash import grouping_hashes
-from spark_ckpt.state.unsafe_row import binary_array, decode_rows, struct_array
-from spark_ckpt.state.unsafe_row_encoder import encode_rows
+from spark_ckpt.state.unsafe_row import binary_array, decode_rows
 from spark_ckpt.state.views import View, view_of
 from spark_ckpt.storage import Storage
 
@@ -262,10 +260,7 @@ def _keys_of(
         if not mask.any():
             continue
         which = pa.array(np.flatnonzero(mask))
-        columns = [column.take(which) for column in grouping.of(decoded).flatten()]
-        owners = encode_rows(selected.kind, struct_array(columns, list(selected.kind.arrow), len(which)))
-        hashes = grouping_hashes(selected.kind, owners)
-        groups = key_group_of(hashes, catalog.batch.key_group_factors)
+        groups = key_group_of(selected.hashes_of(grouping, decoded.take(which)), catalog.batch.key_group_factors)
         keys = binary_array(merged.keys).take(which).to_pylist()
         for group, key in zip(groups.tolist(), keys, strict=True):
             found.setdefault(group, []).append(key)

@@ -56,6 +56,11 @@ class GroupingKeys:
         mask: NDArray[np.bool_] = pc.is_in(binary_array(rows), value_set=self.encoded).to_numpy(zero_copy_only=False)
         return mask
 
+    def hashes_of(self, grouping: GroupingKey, keys: pa.StructArray) -> NDArray[np.int32]:
+        """Spark's hash of the grouping key of each key of a column family; arguments as in `matching`."""
+        owners = struct_array(grouping.of(keys).flatten(), list(self.kind.arrow), len(keys))
+        return grouping_hashes(self.kind, encode_rows(self.kind, owners))
+
 
 def grouping_keys(source: RowSource, stores: Sequence[Store]) -> GroupingKeys:
     """The grouping keys in a table.

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.completed import CheckpointRecord
@@ -25,11 +24,9 @@ from spark_ckpt.state.blocks import Entries
 from spark_ckpt.state.catalog import StateCatalog, state_in
 from spark_ckpt.state.errors import StateNotFoundError
 from spark_ckpt.state.grouping import GroupingKey, grouping_key
-from spark_ckpt.state.merge import Merged, merge
-from spark_ckpt.state.partition_hash import grouping_hashes
-from spark_ckpt.state.read import decode_merged, read_view
-from spark_ckpt.state.unsafe_row import binary_array, decode_rows, struct_array
-from spark_ckpt.state.unsafe_row_encoder import encode_rows
+from spark_ckpt.state.merge import merge
+from spark_ckpt.state.read import read_view, values_by_key
+from spark_ckpt.state.unsafe_row import binary_array, decode_rows
 from spark_ckpt.state.views import View, view_of
 
 PRESENT, INSERT, UPDATE, DELETE = "present", "insert", "update", "delete"
@@ -72,7 +69,7 @@ class FamilyHistory:
     def schema(self) -> pa.Schema:
         """`first_batch`, `last_batch`, `change`, `key`, and the `value` after it, a list if the family has lists."""
         numbers = [("first_batch", pa.int64()), ("last_batch", pa.int64()), ("change", pa.string())]
-        return pa.schema([*numbers, ("key", self.view.family.key.arrow), ("value", _type_of_values(self.view))])
+        return pa.schema([*numbers, ("key", self.view.family.key.arrow), ("value", self.view.value_type)])
 
     def to_arrow(self) -> pa.Table:
         """The changes as a table."""
@@ -243,12 +240,12 @@ class _History:
         old = self._known.get(row.encoded)
         if row.value is None:
             if self._known.pop(row.encoded, None) is not None:
-                self._note(step, DELETE, row.key, pa.nulls(1, _type_of_values(self.view)))
+                self._note(step, DELETE, row.key, pa.nulls(1, self.view.value_type))
             return
         value = row.value
         if row.appends and old is not None and old.value is not None:
             items = pa.concat_arrays([old.value.flatten(), value.flatten()])
-            value = pa.ListArray.from_arrays([0, len(items)], items).cast(value.type)
+            value = pa.ListArray.from_arrays([0, len(items)], items)
         if old is not None and old.value is not None and old.value.equals(value):
             return
         self._known[row.encoded] = replace(row, value=value, appends=False)
@@ -257,10 +254,6 @@ class _History:
 
     def _note(self, step: _Step, change: str, key: pa.Array, value: pa.Array) -> None:
         self.changes.append(RowChange(step.first - 1, step.version - 1, change, key, value))
-
-
-def _type_of_values(view: View) -> pa.DataType:
-    return pa.list_(view.family.value.arrow) if view.lists else view.family.value.arrow
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -337,35 +330,14 @@ def _rows_of(
         return
     keys = decoded.take(pa.array(which))
     encoded = binary_array(entries.keys).take(pa.array(which)).to_pylist()
-    owners = struct_array(grouping.of(keys).flatten(), list(selected.kind.arrow), len(keys))
-    codes = grouping_hashes(selected.kind, encode_rows(selected.kind, owners)).tolist()
+    codes = selected.hashes_of(grouping, keys).tolist()
     places: dict[bytes, list[int]] = {}
     for index, key in enumerate(encoded):
         places.setdefault(key, []).append(index)
     for index, (key, code) in enumerate(zip(encoded, codes, strict=True)):
         if is_whole and places[key][-1] != index:
             continue
-        some = _taken(entries, which[places[key]] if is_whole else which[[index]])
-        value = _value_of(view, merge(some))
+        some = entries.take(which[places[key]] if is_whole else which[[index]])
+        values = values_by_key(view, merge(some))
+        value = values if len(values) else None
         yield _Row(key, code, keys.slice(index, 1), value, not is_whole and bool(some.appends.all()))
-
-
-def _taken(entries: Entries, which: NDArray[np.int64]) -> Entries:
-    return replace(
-        entries,
-        keys=entries.keys.take(which),
-        values=entries.values.take(which),
-        removed=entries.removed[which],
-        appends=entries.appends[which],
-        distinct=False,
-    )
-
-
-def _value_of(view: View, merged: Merged) -> pa.Array | None:
-    """Value of the only key: an array of one struct or one list; None if there is none."""
-    _, values = decode_merged(view, merged)
-    if not len(values):
-        return None
-    if not view.lists:
-        return values
-    return pa.ListArray.from_arrays([0, len(values)], values).cast(_type_of_values(view))

@@ -46,6 +46,16 @@ class Entries:
     appends: NDArray[np.bool_]
     distinct: bool
 
+    def take(self, which: NDArray[np.int64]) -> Entries:
+        """Some of the entries, by ascending index."""
+        return replace(
+            self,
+            keys=self.keys.take(which),
+            values=self.values.take(which),
+            removed=self.removed[which],
+            appends=self.appends[which],
+        )
+
 
 def split_ranges(chain: Chain, ranges: list[KeyGroupRange]) -> Iterator[KeyGroupRange]:
     """Ranges of key groups with about `BATCH_BYTES` of blocks each.
@@ -128,14 +138,7 @@ def _filtered(
         start + np.flatnonzero(partition_key.passing(entries.keys.take(np.arange(start, end)), each))
         for each, start, end in zip(filters, (ends - counts).tolist(), ends.tolist(), strict=True)
     ]
-    which = np.concatenate(indices)
-    return replace(
-        entries,
-        keys=entries.keys.take(which),
-        values=entries.values.take(which),
-        removed=entries.removed[which],
-        appends=entries.appends[which],
-    )
+    return entries.take(np.concatenate(indices))
 
 
 def _read_blocks(

@@ -17,7 +17,7 @@ from spark_ckpt.metadata import KeyGroupRange
 from spark_ckpt.state.blocks import split_ranges
 from spark_ckpt.state.catalog import StateCatalog, open_state
 from spark_ckpt.state.merge import Merged, codes_of, merge
-from spark_ckpt.state.read import read_view
+from spark_ckpt.state.read import read_view, values_by_key
 from spark_ckpt.state.source_changes import PositionChange, position_changes
 from spark_ckpt.state.unsafe_row import binary_array, decode_rows
 from spark_ckpt.state.views import View, choose_view
@@ -45,7 +45,7 @@ class StateDiff:
     @property
     def schema(self) -> pa.Schema:
         """`change`, the stored `key`, and the values `before` and `after`, as lists if the family has lists."""
-        values = [pa.list_(view.family.value.arrow) if view.lists else view.family.value.arrow for view in self._views]
+        values = [view.value_type for view in self._views]
         key = self.view_after.family.key.arrow
         return pa.schema([("change", pa.string()), ("key", key), ("before", values[0]), ("after", values[1])])
 
@@ -104,7 +104,9 @@ class StateDiff:
         deleted, inserted = np.flatnonzero(partner < 0), np.flatnonzero(~is_old[new_codes])
         old = np.concatenate([deleted, updated])
         new = np.concatenate([partner[updated], inserted])
-        old_rows, new_rows = (_values(view, merged) for view, merged in zip(self._views, (before, after), strict=True))
+        old_rows, new_rows = (
+            values_by_key(view, merged) for view, merged in zip(self._views, (before, after), strict=True)
+        )
         counts = (deleted.size, updated.size, inserted.size)
         old_keys = decode_rows(self.view_before.family.key, before.keys).take(pa.array(old))
         new_keys = decode_rows(self.view_after.family.key, after.keys).take(pa.array(inserted))
@@ -195,14 +197,3 @@ def _joined(merged: Merged, codes: NDArray[np.int64]) -> pa.Array:
     return pa.Array.from_buffers(
         pa.large_binary(), len(merged.keys), [None, pa.py_buffer(offsets), pa.py_buffer(ordered)]
     )
-
-
-def _values(view: View, merged: Merged) -> pa.Array:
-    """A value for each key, as a list if the family has lists."""
-    values = decode_rows(view.family.value, merged.values)
-    if not view.lists:
-        return values
-    if merged.order is None or merged.counts is None:
-        return pa.array([], pa.list_(values.type))
-    offsets = np.concatenate(([0], np.cumsum(merged.counts))).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(merged.order)))

@@ -72,3 +72,14 @@ def decode_merged(view: View, merged: Merged) -> tuple[pa.StructArray, pa.Struct
         return keys, values
     owners = np.repeat(np.arange(len(merged.keys)), merged.counts)
     return keys.take(pa.array(owners)), values.take(pa.array(merged.order))
+
+
+def values_by_key(view: View, merged: Merged) -> pa.Array:
+    """A value for each key, as a list if the family has lists."""
+    values = decode_rows(view.family.value, merged.values)
+    if not view.lists:
+        return values
+    if merged.order is None or merged.counts is None:
+        return pa.array([], pa.list_(values.type))
+    offsets = np.concatenate(([0], np.cumsum(merged.counts))).astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), values.take(pa.array(merged.order)))

@@ -50,6 +50,11 @@ class View:
         return "" if self.family.name == DEFAULT_FAMILY else self.family.name
 
     @property
+    def value_type(self) -> pa.DataType:
+        """Type of what a key has: a value, or a list of them."""
+        return pa.list_(self.family.value.arrow) if self.lists else self.family.value.arrow
+
+    @property
     def partition_key(self) -> PartitionKey:
         """Key fields that Spark partitions by: all but the one that tells sessions or rows of a key apart.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from spark_ckpt import history_of, read_state
+from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.edit import EditRowError, KeyHistory
 from spark_ckpt.format.segments import SegmentKind
 from spark_ckpt.location.listing import list_completed
@@ -78,10 +80,14 @@ def entry(name: str, number: int) -> Entry:
     return Entry(user(name), user(name), row(NUMBER, number))
 
 
+def drop(query: HashedState, records: Sequence[CheckpointRecord]) -> None:
+    for record in records:
+        query.storage.delete(f"ckpt/completed/{record.id:020d}.json")
+
+
 def only_the_newest_of(query: HashedState) -> None:
     """Drops all other checkpoints."""
-    for record in list_completed(query.storage).records[:-1]:
-        query.storage.delete(f"ckpt/completed/{record.id:020d}.json")
+    drop(query, list_completed(query.storage).records[:-1])
 
 
 @pytest.fixture
@@ -111,8 +117,7 @@ def test_what_a_base_has_replaced_is_told_by_earlier_checkpoints(three_batches: 
     gone = list_completed(three_batches.storage).records[1:]
     three_batches.compact(SegmentKind.BASE, {"default": [entry("a", 2), entry("c", 3)]})
     three_batches.batch({"default": [entry("a", 9)]})
-    for record in gone:
-        three_batches.storage.delete(f"ckpt/completed/{record.id:020d}.json")
+    drop(three_batches, gone)
     assert changes_of(tmp_path, "a") == [(0, 0, "insert", "a", 1), (1, 2, "update", "a", 2), (3, 3, "update", "a", 9)]
     assert changes_of(tmp_path, "b") == [(0, 0, "insert", "b", 1), (1, 3, "delete", "b", None)]
     assert changes_of(tmp_path, "c") == [(1, 2, "insert", "c", 3)]
@@ -132,8 +137,7 @@ def test_merged_deltas_of_known_batches_tell_the_rest(three_batches: HashedState
     merged = {"default": [entry("a", 2), entry("c", 3)]}
     three_batches.compact(SegmentKind.DELTA, merged, {"default": [entry("b", 0)]})
     three_batches.batch({"default": [entry("a", 9)]})
-    for record in gone:
-        three_batches.storage.delete(f"ckpt/completed/{record.id:020d}.json")
+    drop(three_batches, gone)
     assert changes_of(tmp_path, "a") == [(0, 0, "insert", "a", 1), (1, 2, "update", "a", 2), (3, 3, "update", "a", 9)]
     assert changes_of(tmp_path, "b") == [(0, 0, "insert", "b", 1), (1, 2, "delete", "b", None)]
 

@@ -92,7 +92,8 @@ def show_history_of_keys(session: Session, location: str, keys: str, operator: i
 
     A checkpoint has the changes of each batch since its base snapshot, so two checkpoints tell of many batches. A range
     of batches means that deltas were merged or that a base has replaced them: one of these batches made the change, and
-    others may have made earlier ones. `present` is a row of the oldest base. One block is read per segment.
+    others may have made earlier ones. `present` is a row of the oldest base. Of each segment, only the
+    block of the key's key group is read.
 
     \b
     Examples:
