@@ -67,7 +67,8 @@ the first batch of a query runs a task. `spark-ckpt rescale` and `rollback` chec
 - a value that cannot be parsed or is out of range;
 - contradictions: `zookeeper.*` with a store other than `zookeeper`; that store without `zookeeper.quorum`; a
   `zookeeper.sessionTimeout` or `bridge.silence` that is not shorter than `bridge.timeout`; more `tolerableFailures`
-  than have their pauses within `bridge.timeout`; `retained` with `cleanup=deleteOnEnd`;
+  than have their pauses within `bridge.timeout`; `retained` or `retainedAge` with
+  `cleanup=deleteOnEnd`;
 - an option of `configure` that differs from the same setting on the builder.
 
 Spark's own precedence applies: the builder and `configure`, then `spark-submit`, then `spark-defaults.conf`.

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from spark_ckpt.flink.importing import import_flink_savepoint
     from spark_ckpt.jars import jar_path
     from spark_ckpt.migrate import export_location, import_location, undo_import_of_location
+    from spark_ckpt.notebook import display
     from spark_ckpt.reading import read_state
     from spark_ckpt.session import configure
 
 __all__ = [
     "__version__",
     "configure",
+    "display",
     "edit_state",
     "erase_state",
     "evolve",
@@ -40,6 +42,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "configure": "spark_ckpt.session",
+    "display": "spark_ckpt.notebook",
     "edit_state": "spark_ckpt.edit",
     "erase_state": "spark_ckpt.edit",
     "evolve": "spark_ckpt.evolution",

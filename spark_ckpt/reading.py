@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from datetime import datetime
 
 from spark_ckpt.flink.tables.find import find_flink_state
 from spark_ckpt.flink.tables.read import FlinkScan
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.location.selecting import Selection, selected_id
 from spark_ckpt.state.catalog import open_state
 from spark_ckpt.state.errors import StateNotFoundError
 from spark_ckpt.state.filter import parse_filter
@@ -22,7 +25,7 @@ def read_state(
     store: str | None = None,
     variable: str | None = None,
     side: Side | None = None,
-    id: int | None = None,  # noqa: A002  (the word of the command)
+    id: Selection = None,  # noqa: A002  (the word of the command)
     where: str | None = None,
     limit: int | None = None,
     moved: Sequence[tuple[str, str]] = (),
@@ -43,7 +46,8 @@ def read_state(
         store: name of the store; required if the operator has several. Flink has none.
         variable: state variable of a `transformWithState`, or a column family; in Flink, name of the state.
         side: side of a join, `left` or `right`, as in Spark's `joinSide`. Flink has none.
-        id: the checkpoint; by default the newest.
+        id: the checkpoint, by its id, by its tag, or by a time for the newest one that was complete then, in UTC unless
+            it has a time zone; by default the newest.
         where: condition on rows, such as `key.user = 'a' and value.count > 3` (see `parse_filter`).
         limit: maximum number of rows.
         moved: pairs of old and new directories of files of a Flink checkpoint that was moved.
@@ -51,6 +55,7 @@ def read_state(
 
     Raises:
         StateNotFoundError: no such operator, store, state variable or side, or one must be selected.
+        TagNotFoundError, NoCheckpointAtTimeError: no checkpoint has the tag, or was complete by then.
         FilterError: the condition is invalid.
         StateSchemaError: one of Spark's schema files is missing or damaged.
         UnsupportedStateError: only Spark can read the state.
@@ -58,13 +63,14 @@ def read_state(
         SparkCkptError: no such checkpoint, or it cannot be read.
     """
     path = os.fspath(location)
-    flink = find_flink_state(path, id, moved=moved, allow_outside=allow_outside)
+    checkpoint_id = selected_id(CheckpointLocation.open(path), id) if isinstance(id, (str, datetime)) else id
+    flink = find_flink_state(path, checkpoint_id, moved=moved, allow_outside=allow_outside)
     if flink is not None:
         if store is not None or side is not None:
             reason = "the state of a Flink job has neither stores nor sides: choose an operator and a state variable"
             raise StateNotFoundError(path, reason, [state.name for state in flink.states()])
         state = flink.choose(operator, variable)
         return FlinkScan(flink, state, None if where is None else parse_filter(where, state.columns.schema), limit)
-    catalog = open_state(path, id)
+    catalog = open_state(path, checkpoint_id)
     view = choose_view(catalog, operator, store, variable, side)
     return StateScan(catalog, view, None if where is None else parse_filter(where, view.schema), limit)

@@ -43,6 +43,7 @@ def configure(
     tolerable_failures: int | None = None,
     history: int | str | None = None,
     retained: int | str | None = None,
+    retained_age: float | str | None = None,
     inline_threshold: int | str | None = None,
     max_parallelism: int | str | None = None,
     ack_threshold: int | str | None = None,
@@ -94,6 +95,8 @@ def configure(
         Number of checkpoints to keep statistics of.
     retained
         Number of completed checkpoints to keep, two or more.
+    retained_age
+        Age up to which checkpoints are kept beyond that number, in seconds or with a unit.
     inline_threshold
         Largest amount of new state, in bytes, that a checkpoint keeps inside `_metadata`.
     max_parallelism
@@ -154,6 +157,7 @@ def configure(
         config.TOLERABLE_FAILURES: tolerable_failures,
         config.HISTORY: history,
         config.RETAINED: retained,
+        config.RETAINED_AGE: retained_age,
         config.INLINE_THRESHOLD: inline_threshold,
         config.MAX_PARALLELISM: max_parallelism,
         config.ACK_THRESHOLD: ack_threshold,

@@ -20,6 +20,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
     frozenset(layer.split(" | "))
     for layer in (
         "__init__ | __main__",
+        "notebook | testing",
         "cli | bridge",
         "bootstrap",
         "reading | session | migrate | edit | evolution",
@@ -51,8 +52,8 @@ WINGS = frozenset({"flink"})
 ONLY_BY: dict[str, frozenset[str]] = {
     "flink": frozenset({"__init__", "cli", "reading"}),
     "migrate": frozenset({"__init__", "cli"}),
-    "bootstrap": frozenset({"__init__"}),
-    "edit": frozenset({"__init__", "bootstrap", "cli"}),
+    "bootstrap": frozenset({"__init__", "testing"}),
+    "edit": frozenset({"__init__", "bootstrap", "cli", "testing"}),
     "evolution": frozenset({"__init__", "bootstrap", "cli"}),
     "coordinator": frozenset({"bridge"}),
 }

@@ -64,7 +64,7 @@ SHIM_MODULE = Module(
     "org.apache.spark.sql.ckpt",
     (
         "",
-        "transfer",
+        "transfer | testing",
         "driver",
         "store | metrics",
         "compaction | locate",

@@ -19,6 +19,9 @@ TASK_OWNED = "taskowned"
 SAVEPOINTS = "savepoints"
 """Directory of notes of savepoints, below `ckpt`."""
 
+TAGS = "tags"
+"""Directory of tags, below `ckpt`."""
+
 IMPORT_MARKER = "import.json"
 """Marker of an import, below `ckpt`."""
 

@@ -79,6 +79,11 @@ def retained_checkpoints(config: CheckpointConfig) -> int:
     return max(config.retained, MIN_RETAINED)
 
 
+def retained_age_ms(config: CheckpointConfig) -> int:
+    """Age up to which checkpoints are retained whatever their number, in milliseconds; 0 for none."""
+    return round((config.retained_age or 0.0) * 1000)
+
+
 def discards_checkpoints(status: JobStatus, config: CheckpointConfig) -> bool:
     """True if a query with this final status retains no checkpoints (Flink: `ExternalizedCheckpointRetention`)."""
     if config.cleanup == "deleteOnEnd":

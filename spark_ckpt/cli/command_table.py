@@ -45,6 +45,8 @@ COMMANDS = {
     "rollback": Place("rollback", "roll_back_query", "Roll a stopped query back to an earlier checkpoint."),
     "savepoint": Place("savepoint", "take_savepoint_of_query", "Copy a checkpoint into a self-contained savepoint."),
     "state": Place("state", "show_state", "Show operators, stores and row types of a checkpoint."),
+    "tag": Place("tag", "tag_checkpoint_of_query", "Name a checkpoint, and keep it readable."),
+    "untag": Place("untag", "untag_checkpoint_of_query", "Remove the name of a checkpoint."),
     "verify": Place("verify", "verify_checkpoints", "Read checkpoints in full and report damage."),
 }
 """Place of each command by its name."""

@@ -32,6 +32,8 @@ STATUSES = {
     "QueryMayRunError": IN_USE,
     "QueryPlanError": REFUSED,
     "RollbackRefusedError": REFUSED,
+    "TagExistsError": REFUSED,
+    "TagRefusedError": REFUSED,
     "TransferRefusedError": REFUSED,
     "UnsupportedForFlinkError": REFUSED,
     "UnsupportedFormatError": REFUSED,

@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
+from datetime import datetime
+from functools import wraps
+from typing import TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
 
 from spark_ckpt.cli.output import JsonOutput, Output, TextOutput
+from spark_ckpt.location.errors import TagNameError
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.location.selecting import selected_id
+from spark_ckpt.location.tags import check_tag_name
 
 FAILED = 1
 """Exit status: the command failed. (0 is success and 2 wrong usage, as in click.)"""
@@ -88,19 +94,76 @@ def key_values(_: click.Context, __: click.Parameter, pairs: tuple[str, ...]) ->
     return settings
 
 
+def id_or_tag(_: click.Context, parameter: click.Parameter, value: str | None) -> int | str | None:
+    """Callback of an option or argument with the id of a checkpoint, a number, or the name of its tag.
+
+    Raises:
+        BadParameter: it is neither.
+    """
+    if value is None or (value.isascii() and value.isdecimal()):
+        return None if value is None else int(value)
+    try:
+        check_tag_name(value)
+    except TagNameError:
+        raise click.BadParameter(f"'{value}' is neither the id of a checkpoint nor a tag", param=parameter) from None
+    return value
+
+
+def _time(_: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
+    """A time in ISO 8601; in UTC without a time zone."""
+    if value is None:
+        return None
+    try:
+        return datetime.fromisoformat(value.removesuffix("Z") + "+00:00" if value.endswith("Z") else value)
+    except ValueError:
+        raise click.BadParameter(
+            f"'{value}' is not a time in ISO 8601, such as 2026-03-01T12:00", param=parameter
+        ) from None
+
+
 id_option = click.option(
     "--id", "checkpoint_id", type=click.IntRange(min=0), show_default="the newest", help="Id of the checkpoint."
 )
 """Adds `--id` as the parameter `checkpoint_id`, None unless given."""
 
-committed_id_option = click.option(
-    "--id",
-    "checkpoint_id",
-    type=click.IntRange(min=0),
-    show_default="the newest with a committed batch",
-    help="Id of the checkpoint.",
-)
-"""Adds `--id` as the parameter `checkpoint_id`, None unless given."""
+
+def checkpoint_options(location: str = "location", *, default: str = "the newest") -> Callable[[_Command], _Command]:
+    """Adds `--id`, which takes a tag as well, and `--at`. The command gets the id as the parameter `checkpoint_id`,
+    None unless one of them is given.
+
+    Args:
+        location: name of the command's parameter with the location.
+        default: the default, as text.
+    """
+
+    def decorate(command: _Command) -> _Command:
+        @wraps(command)
+        def run(*args: object, selected: int | str | None, at: datetime | None, **values: object) -> None:
+            if selected is not None and at is not None:
+                raise click.UsageError("--id and --at are mutually exclusive")
+            selection = selected if at is None else at
+            if isinstance(selection, (str, datetime)):
+                selection = selected_id(CheckpointLocation.open(str(values[location])), selection)
+            command(*args, checkpoint_id=selection, **values)
+
+        at = click.option(
+            "--at",
+            metavar="TIME",
+            callback=_time,
+            help="Take the newest checkpoint that was complete at a time, in ISO 8601; UTC unless it has an offset.",
+        )
+        by_id = click.option(
+            "--id",
+            "selected",
+            metavar="ID|TAG",
+            callback=id_or_tag,
+            show_default=default,
+            help="Id of the checkpoint, or its tag.",
+        )
+        return cast(_Command, by_id(at(run)))
+
+    return decorate
+
 
 settings_option = click.option(
     "--conf",

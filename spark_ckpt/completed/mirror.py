@@ -29,6 +29,11 @@ class Mirror:
         self._files = RecordFiles(storage)
         self._there: set[int] | None = None  # None while unknown
 
+    @property
+    def is_current(self) -> bool:
+        """True if the files showed all drops when `follow` was last called."""
+        return self._there is not None
+
     def read(self) -> dict[int, Record]:
         """Records in the files.
 

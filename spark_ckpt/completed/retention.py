@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from spark_ckpt.completed.records import CheckpointRecord
 
 
-def select_subsumed(checkpoints: Sequence[CheckpointRecord], retained: int) -> list[CheckpointRecord]:
-    """Selects the checkpoints to drop so that `retained` remain (Flink: `CheckpointSubsumeHelper.subsume`).
+def select_subsumed(checkpoints: Sequence[CheckpointRecord], retained: int, age_ms: int = 0) -> list[CheckpointRecord]:
+    """Selects the checkpoints to drop so that `retained` remain, and younger ones (Flink:
+    `CheckpointSubsumeHelper.subsume`).
 
     Keeps the newest checkpoint, and the newest one of the previous version: Spark writes `commits/N` after checkpoint
     N + 1 is complete, so a restart may ask for that version. Drops first the checkpoints of a version that a later run
@@ -17,6 +18,8 @@ def select_subsumed(checkpoints: Sequence[CheckpointRecord], retained: int) -> l
     Args:
         checkpoints: all checkpoints, ascending by id.
         retained: number of checkpoints to keep, at least 1.
+        age_ms: milliseconds before the newest checkpoint within which none is dropped, unless a later run has repeated
+            its version.
 
     Returns:
         The checkpoints to drop, in the order in which to drop them.
@@ -29,4 +32,9 @@ def select_subsumed(checkpoints: Sequence[CheckpointRecord], retained: int) -> l
     needed = {newest.id, newest_of.get(newest.version - 1)}
     droppable = [checkpoint for checkpoint in checkpoints if checkpoint.id not in needed]
     droppable.sort(key=lambda checkpoint: (newest_of[checkpoint.version] == checkpoint.id, checkpoint.id))
-    return droppable[:surplus]
+    oldest_ms = newest.timestamp_ms - age_ms
+    return [
+        checkpoint
+        for checkpoint in droppable[:surplus]
+        if age_ms <= 0 or checkpoint.timestamp_ms < oldest_ms or newest_of[checkpoint.version] != checkpoint.id
+    ]

@@ -135,6 +135,11 @@ class CompletedCheckpointStore(ABC):
             StorageError: some of the records may still exist. Call it again with the same ones.
         """
 
+    @property
+    def shows_drops(self) -> bool:
+        """True if everyone sees that the dropped checkpoints are gone, also those who only have the file system."""
+        return True
+
     def may_subsume(self, checkpoint: CheckpointRecord) -> bool:
         """True if the store permits dropping a checkpoint now."""
         return True

@@ -118,6 +118,11 @@ class ZooKeeperCompletedCheckpointStore(RecordStore):
             return None
         return self._complete(self._in_doubt, again=True)
 
+    @property
+    def shows_drops(self) -> bool:
+        """True if the mirror has followed."""
+        return self._mirror.is_current
+
     def check_owner(self) -> None:
         """Checks that this driver's owner node exists."""
         self._check_open()

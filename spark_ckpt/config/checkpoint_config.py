@@ -30,6 +30,7 @@ from spark_ckpt.config.settings import (
     REAL_TIME_MODE,
     RESTORE,
     RETAINED,
+    RETAINED_AGE,
     SETTINGS,
     STORE,
     TIMEOUT,
@@ -52,6 +53,7 @@ class CheckpointConfig:
 
     max_parallelism: int | None = None
     retained: int = 2
+    retained_age: float | None = None
     inline_threshold: int = 20 * 1024
     store: str = "filesystem"
     zookeeper_quorum: str | None = None
@@ -94,6 +96,7 @@ class CheckpointConfig:
         config = cls(
             max_parallelism=MAX_PARALLELISM.value(ours),
             retained=_set(RETAINED, ours),
+            retained_age=RETAINED_AGE.value(ours),
             inline_threshold=_set(INLINE_THRESHOLD, ours),
             store=_set(STORE, ours),
             zookeeper_quorum=ZOOKEEPER_QUORUM.value(ours),

@@ -35,9 +35,10 @@ def check_contradictions(config: CheckpointConfig, explicit_keys: Collection[str
                 f"only the store zookeeper uses it, but the store is {config.store}: set {PREFIX}store=zookeeper, or "
                 "remove this setting",
             )
-    if PREFIX + "retained" in explicit_keys and config.cleanup == "deleteOnEnd":
+    retained = [key for key in (PREFIX + "retained", PREFIX + "retainedAge") if key in explicit_keys]
+    if retained and config.cleanup == "deleteOnEnd":
         raise SettingError(
-            PREFIX + "retained",
+            retained[0],
             f"{PREFIX}cleanup=deleteOnEnd deletes every checkpoint when the query ends, so none is retained: remove "
             "one of the two settings",
         )

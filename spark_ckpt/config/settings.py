@@ -68,6 +68,15 @@ RETAINED = Setting[int](
     "On object stores and HDFS, up to seven more for at most a minute. Cannot be combined with `cleanup=deleteOnEnd`.",
     whole(MIN_RETAINED),
 )
+RETAINED_AGE = Setting[float](
+    "retainedAge",
+    "duration",
+    None,
+    "Age up to which completed checkpoints are kept besides the newest `retained`, counted from the newest one, so "
+    "that an idle query keeps its own. Each is one more record and `_metadata`, read again at every start "
+    "([cost](reading-state.md#earlier-checkpoints)). Default: none is kept for its age.",
+    seconds,
+)
 INLINE_THRESHOLD = Setting[int](
     "inlineThreshold",
     "size",
@@ -309,6 +318,7 @@ TRACING = Setting[str](
 SETTINGS: tuple[Setting[int] | Setting[float] | Setting[str], ...] = (
     MAX_PARALLELISM,
     RETAINED,
+    RETAINED_AGE,
     INLINE_THRESHOLD,
     STORE,
     ZOOKEEPER_QUORUM,

@@ -1,4 +1,8 @@
-"""Subsumption of completed checkpoints: deletes their records first, then the files that no other checkpoint needs."""
+"""Subsumption of completed checkpoints: deletes their records first, then the files that no other checkpoint needs.
+
+A checkpoint with a tag counts as another one. The tags are listed after the records are deleted
+(`spark_ckpt.location.tags`).
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ import math
 from collections.abc import Callable, Iterable
 
 from spark_ckpt.checkpoint.layout import in_location
-from spark_ckpt.checkpoint.policy import retained_checkpoints
+from spark_ckpt.checkpoint.policy import retained_age_ms, retained_checkpoints
 from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, select_subsumed
 from spark_ckpt.coordinator.open_job import OpenJob
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.location.tags import Tag, Tags
 from spark_ckpt.spark_files.evolved import forget_before
+from spark_ckpt.storage import Request
 
 _log = logging.getLogger(__name__)
 
@@ -49,7 +55,10 @@ class Subsumption:
         self._is_gathering = False
         self._gathers_until = -math.inf
         self._is_proven_owner = False
-        self._unused: list[str] = []
+        self._tags: Request[list[Tag]] | None = None
+        """The tags, listed after the last record was deleted."""
+        self._dropped: list[CheckpointRecord] = []
+        """Checkpoints whose records are deleted, and their files not yet."""
         self._is_stopped = False
 
     def on_durable(self) -> None:
@@ -91,7 +100,8 @@ class Subsumption:
                 self._settle_unused()
 
     def _subsumed(self) -> list[CheckpointRecord]:
-        return select_subsumed(self._droppable(), retained_checkpoints(self._job.config))
+        config = self._job.config
+        return select_subsumed(self._droppable(), retained_checkpoints(config), retained_age_ms(config))
 
     def stop(self) -> None:
         """Drop no more checkpoints: a rollback may publish one again whose files the registry does not know."""
@@ -137,28 +147,33 @@ class Subsumption:
         if records and not is_proven_owner and not self._asks_for_owner():
             return False
         storage = self._job.storage
+        self._tags = None if records else self._tags
         try:
             for group in deletable_together(records) if storage.defers_deletions else [[each] for each in records]:
                 # The records first: a visible checkpoint must be complete.
                 self._job.store.subsume(*group)
+                self._dropped += group
                 for record in group:
-                    self._unused += [record.metadata.path, *self._job.registry.unregister(record.id)]
                     self._on_subsumed(record)
-            self._forget_evolutions()
         except SparkCkptError as e:
             self._log(e)
             return False
         self._is_gathering = False
         if records:
+            self._tags = self._list_tags()
             self._gathers_until = self._clock.monotonic() + GATHER_SECONDS
         return True
 
-    def _forget_evolutions(self) -> None:
+    def _list_tags(self) -> Request[list[Tag]]:
+        return self._job.storage.begin(Tags(self._job.storage).list)
+
+    def _forget_evolutions(self, tagged: Iterable[CheckpointRecord]) -> None:
         """Delete files of Spark that an evolution of the query has replaced, once no checkpoint is from before it."""
         retained = self._job.store.all()
         evolved = max((record.evolved for record in retained if record.evolved is not None), default=-1)
-        if 0 <= evolved < retained[0].batch_id:
-            forget_before(self._job.storage, retained[0].batch_id)
+        oldest = min((record.batch_id for record in (*retained, *tagged)), default=-1)
+        if 0 <= evolved < oldest:
+            forget_before(self._job.storage, oldest)
 
     def _asks_for_owner(self) -> bool:
         """True if this driver is the owner; False if the storage does not answer."""
@@ -174,14 +189,37 @@ class Subsumption:
 
     def _settle_unused(self) -> bool:
         """Delete their files, unless another driver has claimed before their records were deleted."""
-        if self._unused and not self._asks_for_owner():
-            return False
-        self._delete_unused()
-        return True
+        return not self._dropped or (self._asks_for_owner() and self._delete_unused())
 
-    def _delete_unused(self) -> None:
-        self._job.cleaner.submit(in_location(path) for path in self._unused)
-        self._unused = []
+    def _delete_unused(self) -> bool:
+        """Delete the files of dropped checkpoints, unless a tag or another checkpoint needs them.
+
+        Returns:
+            False if the storage does not say which tags there are, or does not show those who create one what is gone.
+        """
+        if not self._dropped:
+            return True
+        if not self._job.store.shows_drops:
+            self._tags = None
+            return False
+        listed, self._tags = self._tags or self._list_tags(), None
+        try:
+            tagged = {tag.checkpoint_id for tag in listed.result()}
+            held = self._job.backlog.tagged()
+        except SparkCkptError as e:
+            self._log(e)
+            return False
+        held |= {record.id: record for record in self._dropped}
+        self._dropped = []
+        for record in [record for record in held.values() if record.id not in tagged]:
+            del held[record.id]
+            unused = [record.metadata.path, *self._job.registry.unregister(record.id)]
+            self._job.cleaner.submit(in_location(path) for path in unused)
+        try:
+            self._forget_evolutions(held.values())
+        except SparkCkptError as e:
+            self._log(e)
+        return True
 
 
 def deletable_together(records: Iterable[CheckpointRecord]) -> list[list[CheckpointRecord]]:

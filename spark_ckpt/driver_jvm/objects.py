@@ -22,6 +22,11 @@ def aggregate_buffers(spark: Any) -> Any:  # noqa: ANN401
     return spark._jvm.org.apache.spark.sql.ckpt.meaning.AggregateBuffers
 
 
+def stepped_query(spark: Any) -> Any:  # noqa: ANN401
+    """The class `SteppedQuery`."""
+    return spark._jvm.org.apache.spark.sql.ckpt.testing.SteppedQuery
+
+
 def has_ended(spark: Any, owner: Owner) -> bool:  # noqa: ANN401
     """True if the session's own JVM ran a query, and does so no more."""
     return bool(state_transfer(spark).hasEnded(spark._jsparkSession, owner.pid, owner.run_id))

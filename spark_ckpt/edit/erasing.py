@@ -21,6 +21,7 @@ from spark_ckpt.edit.purging import delete_savepoint, purge
 from spark_ckpt.edit.row_input import RowSource
 from spark_ckpt.format.key_groups import key_group_of
 from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.operations.change import Change
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.operators import HASHED
@@ -121,8 +122,8 @@ def erase_state(
         progress: called with the number of subtasks done and the total.
 
     Raises:
-        EditRefusedError: the operator has no grouping key, a batch is not committed, or `savepoints` without
-            `purge_files`.
+        EditRefusedError: the operator has no grouping key, a batch is not committed, `savepoints` without
+            `purge_files`, or a tag with it.
         EditRowError: a column is no part of the grouping key, or a value does not fit.
         StateNotFoundError, UnsupportedStateError, StateSchemaError: as `read_state` raises.
         LocationInUseError: see `force`.
@@ -134,6 +135,8 @@ def erase_state(
         change,
         catalog,
     ):
+        if purge_files:
+            _check_no_tags(change.storage)
         stores = catalog.of_operator(operator)
         if stores[0].state.name not in HASHED:
             key, name = stores[0].state.key, stores[0].state.name
@@ -150,6 +153,14 @@ def erase_state(
             for storage in copies.values():
                 delete_savepoint(storage)
         return replace(result, savepoints=tuple(copies))
+
+
+def _check_no_tags(storage: Storage) -> None:
+    """Tagged checkpoints may have the keys, and no purge deletes what a user has named."""
+    if tags := Tags(storage).list():
+        names = ", ".join(f"{tag.name} (checkpoint {tag.checkpoint_id})" for tag in tags)
+        reason = f"its tags keep earlier checkpoints, which may have the keys: {names}. Remove them: spark-ckpt untag"
+        raise EditRefusedError(storage.location, reason)
 
 
 def _with_keys(

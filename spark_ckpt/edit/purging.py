@@ -9,6 +9,7 @@ from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import LOG, CheckpointRecord
 from spark_ckpt.location.orphans import list_state, select_orphans
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.operations.change import Change
 from spark_ckpt.recovery.fence import fenced_logs
 from spark_ckpt.recovery.rollback import ROLLBACK_DIR
@@ -63,6 +64,9 @@ def purge(change: Change, record: CheckpointRecord) -> Purge:
             fence.check()
             store.subsume(other)
             dropped.append(other.id)
+        for tag in Tags(storage).list():  # created since the start of the purge, which refuses earlier ones
+            fence.check()
+            Tags(storage).delete(tag)
         storage.sync_deletions(LOG)  # a power loss must not bring back a record without its files
         used = {record.metadata.path, *read_checkpoint(storage, record).files()}
         orphans = select_orphans(list_state(storage), used)

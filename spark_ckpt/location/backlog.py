@@ -1,4 +1,4 @@
-"""Deferred work of a start: reading older checkpoints, and deleting orphans of crashed drivers.
+"""Deferred work of a start: reading older and tagged checkpoints, and deleting orphans of crashed drivers.
 
 A batch needs only the newest of possibly hundreds of checkpoints. No file is deleted until all are read, because an
 older checkpoint may refer to it.
@@ -10,6 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from typing import TypeAlias
 
 from spark_ckpt.checkpoint.layout import CKPT, SHARED, checkpoint_of_directory, in_location
 from spark_ckpt.checkpoint.load import files_named, list_shared
@@ -18,9 +19,12 @@ from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.location.cleaner import Cleaner
 from spark_ckpt.location.orphans import Leftover, list_state, select_orphans
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
+
+_Tagged: TypeAlias = list[tuple[CheckpointRecord, "set[str] | None"]]
 
 _READ_AT_ONCE = 64
 """Maximum number of checkpoints whose `_metadata` is in memory at once."""
@@ -56,8 +60,11 @@ class Backlog:
         self._cleaner = cleaner
         self._older = older
         self._claimed = store.counter.get()
+        self._logged = {record.id for record in store.all()}
         self._there_before = there_before
         self._files: dict[int, set[str]] = {}
+        self._found_tagged: _Tagged | None = None
+        self._tagged: dict[int, CheckpointRecord] | None = None
         self._there: list[Leftover] = []
         self._is_read = threading.Event()
         self._is_closing = False
@@ -85,8 +92,41 @@ class Backlog:
         for checkpoint_id, files in self._files.items():
             self._registry.found(checkpoint_id, files)
         self._files.clear()
+        if self._found_tagged is not None:
+            self._register_tagged(self._found_tagged)
+            self._found_tagged = None
         if self._there_before is not None:
             self._delete_orphans()
+
+    def tagged(self) -> dict[int, CheckpointRecord]:
+        """The checkpoints that only tags retain, by id. The caller keeps it up to date. Call it once all is read.
+
+        Raises:
+            DamagedRecordError: a tag is damaged.
+            StorageError: the tags cannot be read.
+        """
+        if self._tagged is None:
+            self._register_tagged(self._read_tagged())
+        assert self._tagged is not None
+        return self._tagged
+
+    def _register_tagged(self, found: _Tagged) -> None:
+        self._tagged = {record.id: record for record, _ in found}
+        for record, files in found:
+            if files is None:
+                self._registry.register_unread(record.id)
+            else:
+                self._registry.register(record.id, files)
+
+    def _read_tagged(self) -> _Tagged:
+        """The checkpoints that have a tag and no record, with the files that they refer to; None if unreadable."""
+        tagged = [record for i, record in Tags(self._storage).records().items() if i not in self._logged]
+        found: _Tagged = []
+        for record, files in files_named(self._storage, tagged) if tagged else ():
+            if isinstance(files, SparkCkptError):
+                _log.warning("cannot read a tagged checkpoint: %s", files)
+            found.append((record, None if isinstance(files, SparkCkptError) else files))
+        return found
 
     def close(self, timeout: float) -> None:
         """Stop reading after at most `timeout` seconds. Never raises."""
@@ -106,6 +146,7 @@ class Backlog:
                         _log.warning("cannot read a retained checkpoint: %s", found)
                     else:
                         self._files[record.id] = found
+            self._found_tagged = self._read_tagged()
             if self._there_before is not None:
                 self._there = [leftover for leftover in list_state(self._storage) if self._is_earlier(leftover)]
         except SparkCkptError as e:
@@ -125,7 +166,12 @@ class Backlog:
 
         While a retained checkpoint is unreadable, all files that it may refer to stay.
         """
-        used = self._registry.files() | {record.metadata.path for record in self._store.all()}
+        try:
+            retained = (*self._store.all(), *self.tagged().values())
+        except SparkCkptError as e:
+            _log.warning("%s: orphans stay for now: %s", self._storage.location, e)
+            return
+        used = self._registry.files() | {record.metadata.path for record in retained}
         orphans = select_orphans(self._there, used)
         self._there = []
         if not orphans:

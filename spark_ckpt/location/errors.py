@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from spark_ckpt.errors import CheckpointError, SparkCkptError
+from spark_ckpt.figures import iso_time
 
 
 class LocationNotFoundError(SparkCkptError, FileNotFoundError):
@@ -127,6 +128,73 @@ class CheckpointNotFoundError(SparkCkptError):
         self.location = location
         self.checkpoint_id = checkpoint_id
         self.available = tuple(available)
+
+
+class TagNameError(SparkCkptError, ValueError):
+    """No tag can have this name.
+
+    Attributes:
+        name: the name.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"'{name}' cannot be the name of a tag: use a letter, then up to 99 letters, digits, dots, hyphens and "
+            "underscores"
+        )
+        self.name = name
+
+
+class TagExistsError(SparkCkptError):
+    """A checkpoint has this tag already. Nothing was changed.
+
+    Attributes:
+        location: the checkpoint location.
+        name: name of the tag.
+        checkpoint_id: the checkpoint with the tag.
+    """
+
+    def __init__(self, location: str, name: str, checkpoint_id: int) -> None:
+        super().__init__(
+            f"{location}: checkpoint {checkpoint_id} has the tag '{name}' already. Choose another name, or remove the "
+            f"tag first: spark-ckpt untag {location} {name}"
+        )
+        self.location = location
+        self.name = name
+        self.checkpoint_id = checkpoint_id
+
+
+class TagNotFoundError(SparkCkptError):
+    """No checkpoint has this tag.
+
+    Attributes:
+        location: the checkpoint location.
+        name: name of the tag.
+        available: names of the tags there.
+    """
+
+    def __init__(self, location: str, name: str, available: Sequence[str]) -> None:
+        super().__init__(f"{location}: no tag '{name}'; available: {', '.join(available) or 'none'}")
+        self.location = location
+        self.name = name
+        self.available = tuple(available)
+
+
+class NoCheckpointAtTimeError(SparkCkptError):
+    """No checkpoint had completed by a time.
+
+    Attributes:
+        location: the checkpoint location.
+        time_ms: the time, in milliseconds since 1970 UTC.
+        first_ms: completion time of the oldest checkpoint there, in milliseconds since 1970 UTC; None without any.
+    """
+
+    def __init__(self, location: str, time_ms: int, first_ms: int | None) -> None:
+        oldest = "there is none" if first_ms is None else f"the oldest was completed at {iso_time(first_ms)}"
+        super().__init__(f"{location}: no checkpoint there was complete at {iso_time(time_ms)}: {oldest}")
+        self.location = location
+        self.time_ms = time_ms
+        self.first_ms = first_ms
 
 
 class LinkedStateError(CheckpointError):

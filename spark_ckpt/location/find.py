@@ -16,7 +16,7 @@ from spark_ckpt.completed import LOG, CheckpointRecord
 from spark_ckpt.errors import DamagedCheckpointError, SavepointLocationError
 from spark_ckpt.location.errors import CheckpointNotFoundError, ForeignLocationError, LocationNotFoundError
 from spark_ckpt.location.file_system import file_system_of, open_directory, reading
-from spark_ckpt.location.listing import list_completed
+from spark_ckpt.location.listing import list_completed, recorded
 from spark_ckpt.location.missing import may_be_ours
 from spark_ckpt.location.savepoint import SAVEPOINT_RECORD, read_savepoint_record
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata, loads
@@ -236,12 +236,10 @@ class CheckpointLocation:
 
     def _find_recorded(self, checkpoint_id: int | None) -> FoundCheckpoint:
         location = self.path.rstrip("/") or "/"
-        by_id = {record.id: record for record in self._completed(self.storage)}
-        if not by_id:
+        records = self._completed(self.storage)
+        if checkpoint_id is None and not records:
             raise ForeignLocationError(location, _NONE_YET)
-        target_id = max(by_id) if checkpoint_id is None else checkpoint_id
-        if (record := by_id.get(target_id)) is None:
-            raise CheckpointNotFoundError(location, target_id, sorted(by_id))
+        record = records[-1] if checkpoint_id is None else recorded(self.storage, records, checkpoint_id)
         return self._recorded(record, in_location(record.metadata.path))
 
     def _recorded(self, record: CheckpointRecord, name: str) -> FoundCheckpoint:

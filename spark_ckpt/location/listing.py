@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from spark_ckpt.checkpoint.batch import SparkBatch
@@ -19,8 +19,9 @@ from spark_ckpt.errors import (
     StorageError,
     UnsupportedFormatError,
 )
-from spark_ckpt.location.errors import CheckpointsMissingError
+from spark_ckpt.location.errors import CheckpointNotFoundError, CheckpointsMissingError
 from spark_ckpt.location.missing import batch_without_checkpoint
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.metadata import METADATA_FILE_NAME, loads
 from spark_ckpt.storage import Storage
 
@@ -180,11 +181,43 @@ def _read_log(storage: Storage) -> Scan:
 
 
 def is_retained(storage: Storage, record: CheckpointRecord) -> bool:
-    """True if a checkpoint still exists.
+    """True if a checkpoint still exists: in the log, or by a tag.
 
     Raises:
         StorageError: the storage does not answer.
     """
     if not record.attempt:  # found by a scan: it has no record
         return storage.exists(in_location(record.metadata.path))
-    return record.id in RecordFiles(storage).ids()
+    return record.id in RecordFiles(storage).ids() or is_tagged(storage, record)
+
+
+def is_tagged(storage: Storage, record: CheckpointRecord) -> bool:
+    """True if a checkpoint has a tag.
+
+    Raises:
+        StorageError: the storage does not answer.
+    """
+    return any(tag.checkpoint_id == record.id for tag in Tags(storage).list())
+
+
+def recorded(storage: Storage, records: Sequence[CheckpointRecord], checkpoint_id: int) -> CheckpointRecord:
+    """The record of a checkpoint, in the log or in a tag.
+
+    Args:
+        storage: storage of the checkpoint location.
+        records: checkpoints of the log.
+        checkpoint_id: the checkpoint.
+
+    Raises:
+        CheckpointNotFoundError: no such checkpoint.
+        DamagedRecordError: a tag is damaged.
+        StorageError: the tags cannot be read.
+    """
+    tags, ids = Tags(storage), {record.id for record in records}
+    if checkpoint_id in ids:
+        return next(record for record in records if record.id == checkpoint_id)
+    for tag in tags.list():
+        if tag.checkpoint_id == checkpoint_id and (record := tags.read(tag)) is not None:
+            return record
+        ids.add(tag.checkpoint_id)
+    raise CheckpointNotFoundError(storage.location, checkpoint_id, sorted(ids))

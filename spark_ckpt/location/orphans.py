@@ -10,6 +10,7 @@ from spark_ckpt.checkpoint.layout import (
     IMPORT_MARKER,
     SAVEPOINTS,
     SHARED,
+    TAGS,
     TASK_OWNED,
     checkpoint_of_directory,
     in_location,
@@ -29,6 +30,7 @@ _DIRECTORIES = (
     LOG.removeprefix(f"{CKPT}/"),
     ROLLBACKS.removeprefix(f"{CKPT}/"),
     SAVEPOINTS,
+    TAGS,
     TASK_OWNED,
     EVOLVED.removeprefix(f"{CKPT}/"),
 )

@@ -9,7 +9,7 @@ from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState, read_metadata, state_of
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError, NotCommittedError
-from spark_ckpt.location.listing import list_completed
+from spark_ckpt.location.listing import list_completed, recorded
 from spark_ckpt.location.savepoint import is_savepoint, read_savepoint_record, with_location_paths
 from spark_ckpt.metadata import METADATA_FILE_NAME, CheckpointMetadata
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
@@ -80,13 +80,12 @@ def read_snapshot(source: Storage, record: CheckpointRecord) -> Snapshot:
 
 
 def _select(storage: Storage, records: Sequence[CheckpointRecord], checkpoint_id: int | None) -> CheckpointRecord:
-    if checkpoint_id is not None and all(record.id != checkpoint_id for record in records):
-        raise CheckpointNotFoundError(storage.location, checkpoint_id, [record.id for record in records])
+    if checkpoint_id is not None:
+        records = [recorded(storage, records, checkpoint_id)]
     if not records:
         raise NoCheckpointError(storage.location)
     batches = SparkBatches.of(SparkLog(storage))
     for record in reversed(records):
-        if checkpoint_id in (None, record.id) and batches.can_follow(record.batch_id):
+        if batches.can_follow(record.batch_id):
             return record
-    target = records[-1] if checkpoint_id is None else next(r for r in records if r.id == checkpoint_id)
-    raise NotCommittedError(storage.location, target.id, target.batch_id)
+    raise NotCommittedError(storage.location, records[-1].id, records[-1].batch_id)

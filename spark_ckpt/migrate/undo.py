@@ -12,6 +12,7 @@ from spark_ckpt.location.driver_liveness import HasEnded, check_fenced, may_writ
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.location.orphans import list_state
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.migrate.errors import TransferRefusedError
 from spark_ckpt.migrate.importing import replace_offsets
 from spark_ckpt.migrate.stopped_query import PROVIDERS, StoppedQuery, read_stopped_query
@@ -134,6 +135,9 @@ def _drop_checkpoints(storage: Storage, store: CompletedCheckpointStore) -> None
         store.keep_counting()
     for record in reversed(store.all()):
         _drop(storage, store, record)
+    for tag in Tags(storage).list():
+        store.check_owner()
+        Tags(storage).delete(tag)
     for leftover in list_state(storage):
         store.check_owner()
         if not leftover.is_directory:

@@ -37,6 +37,20 @@ class RollbackRefusedError(SparkCkptError):
         self.reason = reason
 
 
+class TagRefusedError(SparkCkptError):
+    """A checkpoint cannot get a tag. Nothing was changed.
+
+    Attributes:
+        location: the checkpoint location.
+        reason: cause and remedy.
+    """
+
+    def __init__(self, location: str, reason: str) -> None:
+        super().__init__(f"{location}: no tag can be given: {reason}")
+        self.location = location
+        self.reason = reason
+
+
 class TargetNotEmptyError(SparkCkptError, FileExistsError):
     """The target of a savepoint or restore is not empty.
 

@@ -16,6 +16,7 @@ from spark_ckpt.completed import LOG, CheckpointRecord, Scan
 from spark_ckpt.errors import SparkCkptError, StateFileNotFoundError
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.location.orphans import Leftover, list_all, list_temporaries, select_orphans
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.metadata import METADATA_FILE_NAME, loads
 from spark_ckpt.operations.errors import CollectionRefusedError
 from spark_ckpt.progress import Progress
@@ -142,7 +143,7 @@ def collect_garbage(
 
 def _unneeded_schemas(storage: Storage, log: Scan) -> Iterator[Leftover]:
     """Files that evolutions of the query have replaced, once every checkpoint from before them is gone."""
-    oldest = min((record.batch_id for record in log.records), default=-1)
+    oldest = min((record.batch_id for record in (*log.records, *Tags(storage).records().values())), default=-1)
     for replaced in evolutions(storage):
         if replaced.batch_id < oldest:
             for name in files_below(storage, replaced.root):
@@ -206,7 +207,7 @@ def _references(storage: Storage, found: Scan, there: Sequence[Leftover]) -> set
         if any(_checkpoint_of(path) == damaged.checkpoint_id for path in metadata):
             raise CollectionRefusedError(storage.location, damaged.checkpoint_id, damaged)
     used: set[str] = set()
-    for record in found.records:
+    for record in (*found.records, *Tags(storage).records().values()):
         used |= {record.metadata.path, *_files_of(storage, record)}
     for path in metadata:
         checkpoint_id = _checkpoint_of(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ from spark_ckpt.location.listing import is_retained, logged_or_scanned
 from spark_ckpt.location.missing import batch_without_checkpoint
 from spark_ckpt.location.savepoint import is_savepoint
 from spark_ckpt.location.snapshot import find_record, read_snapshot
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.progress import Progress
 from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.start_check import Start, check_start
@@ -89,7 +90,7 @@ def verify(
         storage: storage of the checkpoint location or savepoint.
         checkpoint_id: the checkpoint to read. By default the newest; if it is damaged, also earlier ones until one is
             intact.
-        everything: True to read all retained checkpoints.
+        everything: True to read all retained checkpoints, and those with a tag.
         progress: called after each segment.
 
     Raises:
@@ -108,7 +109,10 @@ def _verify_once(
     """One reading; None if checkpoints changed meanwhile."""
     batches = SparkBatches.of(SparkLog(storage))
     records, damages, has_log = _read_log(storage)
-    targets = [record for record in reversed(records) if checkpoint_id in (None, record.id)]
+    logged = {record.id for record in records}
+    tagged = _tagged(storage, checkpoint_id, damages) if everything or checkpoint_id not in (None, *logged) else []
+    known = sorted([*records, *(record for record in tagged if record.id not in logged)], key=lambda record: record.id)
+    targets = [record for record in reversed(known) if checkpoint_id in (None, record.id)]
     if not records and not damages:
         lost_batch = batch_without_checkpoint(storage)
         if lost_batch is None:
@@ -118,13 +122,13 @@ def _verify_once(
         missing = CheckpointsMissingError(storage.describe(CKPT), lost_batch)
         return Verification(storage.location, (), (Damage(missing.path, missing.reason),))
     if not targets and not damages and checkpoint_id is not None:
-        raise CheckpointNotFoundError(storage.location, checkpoint_id, [record.id for record in records])
+        raise CheckpointNotFoundError(storage.location, checkpoint_id, [record.id for record in known])
     contradictions = list(_check_start(storage, batches, records, damages))
     is_damaged = bool(damages or contradictions)
     verdicts: list[CheckpointVerdict] = []
     is_found = False
     for record in targets:
-        is_newest = record.id == max(other.id for other in records if other.version == record.version)
+        is_newest = record.id == max(other.id for other in known if other.version == record.version)
         verdict = verify_checkpoint(
             storage,
             record,
@@ -133,6 +137,8 @@ def _verify_once(
             is_repeated_from=batches.repeats_after(record.batch_id),
             progress=progress,
         )
+        if record.id not in logged:
+            verdict = replace(verdict, can_go_back=False)
         if verdict.is_whole or is_retained(storage, record):
             verdicts.append(verdict)
             # While the batch of the newest is uncommitted, a start may use the one before it.
@@ -143,10 +149,26 @@ def _verify_once(
     if verdicts or damages:
         if contradictions and SparkBatches.of(SparkLog(storage)) != batches:
             return None  # a running query may have subsumed the checkpoint of an earlier start
-        known = {damage for verdict in verdicts for damage in verdict.damages}
-        damages += [damage for damage in dict.fromkeys(contradictions) if damage not in known]
+        told = {damage for verdict in verdicts for damage in verdict.damages}
+        damages += [damage for damage in dict.fromkeys(contradictions) if damage not in told]
         return Verification(storage.location, tuple(verdicts), tuple(damages), has_log)
     return None
+
+
+def _tagged(storage: Storage, checkpoint_id: int | None, damages: list[Damage]) -> list[CheckpointRecord]:
+    """The checkpoints with a tag, or the one of this id. Damaged tags become damages."""
+    tags, found = Tags(storage), list[CheckpointRecord]()
+    for tag in tags.list():
+        if checkpoint_id not in (None, tag.checkpoint_id):
+            continue
+        try:
+            record = tags.read(tag)
+        except DamagedRecordError as e:
+            damages.append(Damage.of(e.path, e))
+            continue
+        if record is not None and record not in found:
+            found.append(record)
+    return found
 
 
 def _verify_savepoint(storage: Storage, checkpoint_id: int | None, progress: Progress) -> Verification:

@@ -18,11 +18,13 @@ from spark_ckpt.completed import (
     RecordFiles,
     encode_record,
 )
+from spark_ckpt.completed.errors import DamagedRecordError
 from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
 from spark_ckpt.location.driver_liveness import may_write
 from spark_ckpt.location.errors import CheckpointNotFoundError
 from spark_ckpt.location.listing import checkpoint_directories
 from spark_ckpt.location.orphans import list_state, select_orphans
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.recovery.fence import FencedLogs, check_not_subsumed, fenced_logs, publish_again
 from spark_ckpt.spark_files.evolved import put_back
 from spark_ckpt.spark_files.logs import BatchLog, SparkBatches, SparkLog, entry_name, make_partitions
@@ -160,6 +162,10 @@ def _move_later_batches(
         store.subsume(other)  # the record first: a checkpoint that is found must be whole
         moving.move(in_location(other.metadata.path))
         heartbeat()
+    for name in _tags_after(storage, record):
+        logs.check()
+        moving.move(name)
+        heartbeat()
     logs.check()
     if put_back(storage, record.batch_id):
         make_partitions(storage, {operator.operator_id: operator.parallelism for operator in record.operators})
@@ -248,14 +254,19 @@ def _entries_after(log: SparkLog, batches: SparkBatches, batch_id: int) -> Itera
         yield from log.later_metadata(operator_id, batch_id)
 
 
+def _tags_after(storage: Storage, record: CheckpointRecord) -> list[str]:
+    """Files of the tags of later checkpoints. Call it when the records of these are gone: they get no tag any more."""
+    return [tag.file for tag in Tags(storage).list() if tag.checkpoint_id > record.id]
+
+
 def _unneeded(storage: Storage, retained: Sequence[CheckpointRecord]) -> list[str]:
-    """The files below `ckpt` that no retained checkpoint refers to; empty if one of those is unreadable."""
+    """The files below `ckpt` that no retained or tagged checkpoint refers to; empty if one of those is unreadable."""
     used: set[str] = set()
-    for record in retained:
-        try:
+    try:
+        for record in (*retained, *Tags(storage).records().values()):
             used |= {record.metadata.path, *read_checkpoint(storage, record).files()}
-        except DamagedCheckpointError:  # noqa: PERF203
-            return []
+    except (DamagedCheckpointError, DamagedRecordError):
+        return []
     return [orphan.path for orphan in select_orphans(list_state(storage), used) if not orphan.is_directory]
 
 

@@ -32,6 +32,8 @@ RESULTS = (
     "doctor",
     "rollback",
     "savepoint",
+    "tag",
+    "untag",
     "restore",
     "rescale",
     "offsets",

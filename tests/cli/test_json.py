@@ -54,6 +54,8 @@ from spark_ckpt.cli.commands.rescale import RescaleResult
 from spark_ckpt.cli.commands.restore import RestoreResult
 from spark_ckpt.cli.commands.rollback import RollbackResult
 from spark_ckpt.cli.commands.savepoint import CopyResult
+from spark_ckpt.cli.commands.tag import TagResult
+from spark_ckpt.cli.commands.untag import UntagResult
 from spark_ckpt.cli.commands.verify import AbsenceResult, FlinkVerifyResult, VerifyResult
 from spark_ckpt.cli.end_offsets import EndOffsets, KafkaClientNotFoundError, KafkaUnavailableError
 from spark_ckpt.cli.output import FORMAT, JsonOutput, Result
@@ -106,6 +108,7 @@ from spark_ckpt.location import errors as location_errors
 from spark_ckpt.location.errors import CheckpointNotFoundError, LinkedStateError, ModificationTimeUnknownError
 from spark_ckpt.location.find import CheckpointLocation, FoundCheckpoint
 from spark_ckpt.location.orphans import Leftover
+from spark_ckpt.location.tags import Tag
 from spark_ckpt.metadata.properties import CheckpointProperties, SnapshotType
 from spark_ckpt.migrate import errors as migrate_errors
 from spark_ckpt.migrate.exporting import Export
@@ -121,6 +124,7 @@ from spark_ckpt.operations.gc import Collection, EarlierState
 from spark_ckpt.operations.offsets import MovedOffsets, MovedSource
 from spark_ckpt.operations.probe import Probe
 from spark_ckpt.operations.rescale import RescaledStore, Rescaling
+from spark_ckpt.operations.tagging import TaggedCheckpoint
 from spark_ckpt.operations.verify import Verification
 from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.rollback import Rollback
@@ -264,6 +268,12 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     location_errors.LocationInUseError("/x", "owner", True, 1),
     operation_errors.RollbackRefusedError("/x", 1, "reason"),
     CheckpointNotFoundError("/x", 1, [2, 3]),
+    location_errors.TagNameError("a/b"),
+    location_errors.TagExistsError("/x", "a", 7),
+    location_errors.TagNotFoundError("/x", "a", ["b"]),
+    location_errors.NoCheckpointAtTimeError("/x", 5, None),
+    location_errors.NoCheckpointAtTimeError("/x", 5, 7),
+    operation_errors.TagRefusedError("/x", "reason"),
     location_errors.TargetExistsError("/x/_metadata"),
     m.MetadataFormatError("/x", 8, "field", "reason"),
     m.UnsupportedMetadataVersionError("/x", 7),
@@ -402,7 +412,9 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
     outputs["inspect"] += without(Inspection.of(CheckpointLocation.open(ours).find()))
     position = KafkaPosition("orders", 1, 5)
     for ends in (EndOffsets({("orders", 1): 7}), EndOffsets({})):
-        listed = CheckpointList("/x", [RECORD], {RECORD.id: [SourceState("0", b"id", (position,))]}, ends)
+        listed = CheckpointList(
+            "/x", [RECORD], {RECORD.id: [SourceState("0", b"id", (position,))]}, ends, tags={RECORD.id: ["a", "b"]}
+        )
         outputs["list"].append(printed(JsonOutput().show, listed))
     orphans = (Leftover("shared/a", 1, None, False), Leftover("shared/b", 2, 1_700_000_000_000, False))
     rollback = Rollback("/x", False, RECORD, "rolled-back/1", (4,), (5,), ("offsets/4",), 1)
@@ -438,6 +450,8 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         ],
         "rollback": [RollbackResult(rollback)],
         "savepoint": [CopyResult(copy)],
+        "tag": [TagResult(TaggedCheckpoint("/x", "before-upgrade", RECORD))],
+        "untag": [UntagResult("/x", Tag("before-upgrade", 7))],
         "restore": [RestoreResult(copy)],
         "verify": [VerifyResult(VERIFICATION)],
         "doctor": [DoctorResult(report) for report in REPORTS],

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +35,25 @@ def test_drops_first_what_a_later_run_has_repeated() -> None:
 def test_keeps_the_version_before_the_newest_over_newer_ones_that_were_rolled_back() -> None:
     # Versions 6 and 7 belong to a run before a rollback to version 5.
     assert dropped(2, 5, 6, 7, 6) == [(3, 6), (4, 7)]
+
+
+def test_keeps_what_is_young_beyond_the_retained_number() -> None:
+    minutes = [replace(each, timestamp_ms=60_000 * each.id) for each in log(1, 2, 3, 4, 5)]  # at 2 to 6 minutes
+    assert [each.id for each in select_subsumed(minutes, 2, 3 * 60_000)] == [2]
+    assert [each.id for each in select_subsumed(minutes, 2, 60_000)] == [2, 3, 4]
+    assert [each.id for each in select_subsumed(minutes, 4, 60_000)] == [2]
+    assert select_subsumed(minutes, 2, 3_600_000) == []
+
+
+def test_drops_young_ones_that_a_later_run_has_repeated() -> None:
+    records = [replace(each, timestamp_ms=1000) for each in log(1, 2, 2, 3)]
+    assert [each.id for each in select_subsumed(records, 2, 3_600_000)] == [3]
+
+
+def test_a_clock_that_was_ahead_keeps_more_and_never_less() -> None:
+    records = [replace(each, timestamp_ms=ms) for each, ms in zip(log(1, 2, 3, 4), (9000, 1, 2, 3), strict=True)]
+    assert [each.id for each in select_subsumed(records, 2, 1)] == [3]
+    assert [each.id for each in select_subsumed(records[1:], 2, 1)] == [3]
 
 
 @given(st.lists(st.integers(1, 8), max_size=12), st.integers(1, 5))

@@ -27,6 +27,7 @@ def test_the_table_has_the_defaults_of_the_class() -> None:
     assert values == [
         config.max_parallelism,
         config.retained,
+        config.retained_age,
         config.inline_threshold,
         config.store,
         config.zookeeper_quorum,
@@ -158,6 +159,7 @@ GOOD: dict[str, dict[str, object]] = {
     "cleanup": {"RETAIN": "retain", "deleteOnEnd": "deleteOnEnd"},
     "onDamage": {"fail": "fail", "rollback": "rollBack"},
     "onQueryChange": {"fail": "fail", "Warn": "warn"},
+    "retainedAge": {"1h": 3600.0, "7d": 7 * 86_400.0},
     "timeout": {"1ms": 0.001, "250ms": 0.25, "5m": 300.0, "365d": 365 * 86_400.0},
     "tolerableFailures": {"0": 0, "20": 20},
     "history": {"1": 1, "1000": 1000, "1k": 1000},
@@ -201,6 +203,7 @@ BAD: dict[str, tuple[str, ...]] = {
     "cleanup": ("", "delete"),
     "onDamage": ("", "roll back"),
     "onQueryChange": ("", "ignore"),
+    "retainedAge": NO_DURATIONS,
     "timeout": NO_DURATIONS,
     "tolerableFailures": ("21", *NO_COUNTS),
     "history": ("0", "1001", "2k", *NO_COUNTS),

@@ -20,6 +20,7 @@ from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.location.listing import _read_metadata as read_directory
 from spark_ckpt.location.listing import scan
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.messages import Ack, Event, Notification
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.spark_files.rollbacks import Rollbacks
@@ -65,6 +66,10 @@ class Checks:
         self._records: dict[int, Record] = {}
         self._newest = 0
         self._needed: dict[int, set[str]] = {}
+        self._files: dict[int, set[str]] = {}
+        """Files of all checkpoints so far."""
+        self._tagged: dict[str, set[str]] = {}
+        """Files that tags retain, by the file of the tag."""
         self._ids: dict[int, dict[StoreKey, list[str]]] = {}
         self._uses: Counter[str] = Counter()
         self._brought_back: set[int] = set()
@@ -152,8 +157,11 @@ class Checks:
         elif (match := self._record.fullmatch(name)) is not None:
             self._world.trace(f"record {int(match[1])} is gone")
             self._dropped(int(match[1]))
+        elif name in self._tagged:
+            self._uses.subtract(self._tagged.pop(name))
         elif self._uses[name] and not (self._is_standalone and self._forgets_unanswered(name)):
-            users = [checkpoint for checkpoint, files in self._needed.items() if name in files]
+            users: list[object] = [checkpoint for checkpoint, files in self._needed.items() if name in files]
+            users += [tag for tag, files in self._tagged.items() if name in files]
             self._violated(f"{name} is deleted, and the retained checkpoints {users} need it")
 
     def _forgets_unanswered(self, name: str) -> bool:
@@ -215,7 +223,7 @@ class Checks:
         except SparkCkptError as e:
             self._violated(f"checkpoint {record.id} is incomplete the moment it is recorded: {e}")
         files = {f"ckpt/{path}" for path in state.files()} | {f"ckpt/{record.metadata.path}"}
-        self._needed[record.id] = files
+        self._needed[record.id] = self._files[record.id] = files
         self._ids[record.id] = state.state_ids()
         self._uses.update(files)
         self._offsets[record.id] = content = self._offsets_in(record)
@@ -326,6 +334,20 @@ class Checks:
 
     def _versions(self) -> list[int]:
         return [r.version for i in self._needed if isinstance(r := self._records[i], CheckpointRecord)]
+
+    def tagged(self, file: str, checkpoint_id: int) -> None:
+        """A command has said that a checkpoint has a tag."""
+        if self._world.disk.read(file) is None:
+            return  # a rollback has taken the tag away
+        files = self._tagged[file] = self._files[checkpoint_id]
+        self._uses.update(files)
+        missing = [name for name in sorted(files) if self._world.disk.read(name) is None]
+        if missing:
+            self._violated(f"{missing[0]} is deleted, and the retained checkpoints {[file]} need it")
+
+    def is_tagged(self, file: str) -> bool:
+        """Whether a command has said that the tag with this file is there, and none has removed it."""
+        return file in self._tagged
 
     # ---- observations of drivers and executors -----------------------------------------------------------------------
 
@@ -439,8 +461,13 @@ class Checks:
         there = {record.id for record in records if isinstance(record, CheckpointRecord)}
         findings.check(there == set(self._needed), f"the files have records {there}, in truth {set(self._needed)}")
         checkpoints = [record for record in records if isinstance(record, CheckpointRecord)]
-        check_checkpoints(self._storage, checkpoints, findings)
-        self._check_no_orphans(records, findings)
+        tagged = Tags(self._storage).records()
+        files = {tag.file: tag.checkpoint_id for tag in Tags(self._storage).list()}
+        for file in self._tagged:
+            findings.check(files.get(file) in tagged, f"the checkpoint of {file} is gone")
+        others = [record for i, record in tagged.items() if i not in there]
+        check_checkpoints(self._storage, [*checkpoints, *others], findings)
+        self._check_no_orphans([*records, *others], findings)
         if findings.violations:
             self._violated("; ".join(findings.violations))
         if self._committed + 1 != self._world.batches:

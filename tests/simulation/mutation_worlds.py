@@ -38,6 +38,14 @@ SLOW = Profile(
 )
 """Bases and merges that take 1 to 500 batches."""
 
+TAGGED = Profile(
+    large=1.0,
+    incidents=16,
+    weights={"tag a checkpoint": 6, "kill driver": 1, "kill side process": 1, "collect garbage": 1},
+    settings={"inlineThreshold": "0", "chain.maxDeltas": "2"},
+    faults=Faults(pause=0.6),
+    batches=10,
+)
 SHARED_FILES = Profile(large=1.0, speculation=1.0, parallelism=3, settings={"inlineThreshold": "0"})
 MANY_ATTEMPTS = Profile(
     speculation=0.5, fetch_failure=0.8, executors=3, layout="stages", faults=Faults(error=0.05), lost_events=0.1

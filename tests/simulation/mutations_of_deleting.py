@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
@@ -17,10 +18,12 @@ from spark_ckpt.coordinator import finalize, subsumption
 from spark_ckpt.coordinator.completion import Completion
 from spark_ckpt.coordinator.failures import Abort
 from spark_ckpt.coordinator.job import Job
-from spark_ckpt.location import orphans
+from spark_ckpt.location import backlog, orphans
 from spark_ckpt.location.orphans import select_orphans
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.messages import Ack
-from spark_ckpt.operations import gc
+from spark_ckpt.operations import gc, tagging
+from spark_ckpt.storage import Request
 from tests.simulation.mutation import (
     DELETED,
     INCOMPLETE,
@@ -38,6 +41,7 @@ from tests.simulation.mutation_worlds import (
     QUIET,
     SHARED_FILES,
     STANDING_STILL,
+    TAGGED,
     TAKING_OVER,
 )
 from tests.simulation.profile import Profile
@@ -76,6 +80,16 @@ def _files_before_the_record() -> Iterator[None]:
 
     with patch.object(Log, "subsume", delete_first):
         yield
+
+
+class _NoTags:
+    """Tags of a location without any."""
+
+    def __init__(self, storage: object) -> None:
+        self.storage = storage
+
+    def records(self) -> dict[int, CheckpointRecord]:
+        return {}
 
 
 @contextmanager
@@ -121,13 +135,40 @@ def _by_the_clock_of_drivers(there: Any, log: Any, log_ms: int) -> int:
     return max((record.timestamp_ms for record in log.records), default=2**62)
 
 
+@contextmanager
+def _tags_listed_before_the_records_are_gone() -> Iterator[None]:
+    drop = subsumption.Subsumption._drop
+
+    def list_first(self: subsumption.Subsumption, *arguments: Any) -> bool:
+        early = Tags(self._job.storage).list()
+        done = drop(self, *arguments)
+        if self._tags is not None:
+            self._tags = Request(lambda: early)
+        return done
+
+    with patch.object(subsumption.Subsumption, "_drop", list_first):
+        yield
+
+
 DELETING: dict[str, Mutation] = {
+    "tags listed before the records are gone": Mutation(
+        _tags_listed_before_the_records_are_gone, f"{DELETED}|is gone", TAGGED
+    ),
+    "no look for the record after the tag": Mutation(
+        replaced(tagging, "_is_logged", lambda storage, record: True), f"{DELETED}|is gone", TAGGED
+    ),
+    "tags unknown to a start": Mutation(replaced(backlog.Backlog, "_read_tagged", lambda self: []), DELETED, TAGGED),
+    "tags unknown to garbage collection": Mutation(
+        lambda: patch.object(gc, "Tags", _NoTags),
+        f"{DELETED}|{INCOMPLETE}",
+        replace(TAGGED, weights=COLLECTED.weights | {"tag a checkpoint": 6}),
+    ),
     "garbage as old as the quiet days": Mutation(_grace_from_now, f"{DELETED}|{INCOMPLETE}", QUIET),
     "files deleted that are not ours": Mutation(
         replaced(orphans, "is_ours", lambda directory, name: True), "which is not ours", Profile(foreign=True)
     ),
     "only the newest checkpoint kept": Mutation(
-        replaced(subsumption, "select_subsumed", lambda checkpoints, retained: checkpoints[:-1]), NOT_THERE
+        replaced(subsumption, "select_subsumed", lambda checkpoints, retained, age_ms: checkpoints[:-1]), NOT_THERE
     ),
     "files deleted before the record": Mutation(_files_before_the_record, DELETED),
     "shared file forgotten": Mutation(replaced(SharedStateRegistry, "unregister", _files_of_dropped), DELETED),

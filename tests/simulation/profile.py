@@ -11,6 +11,7 @@ from tests.simulation.damages import DAMAGE
 from tests.simulation.faults import Faults
 from tests.simulation.model import Query
 from tests.simulation.rollbacks import ROLL_BACK
+from tests.simulation.tagging import TAG
 
 INCIDENTS = (
     "kill side process",
@@ -158,6 +159,8 @@ class Profile:
                 drawn = replace(drawn, slow=8)
         if drawn.executors == 1 and drawn.parallelism > 1:
             drawn = replace(drawn, local_disk=0.05)
+        if drawn.executors == 3 and store != "standalone":
+            drawn = replace(drawn, weights={**drawn.weights, TAG: 3.0})
         if drawn.executors == 2 and store != "standalone" and cleanup == "retain" and not real_time:
             drawn = drawn._with_rollbacks()
         return drawn

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.faults import Faults
-from tests.simulation.mutation_worlds import DAMAGED, ROLLED_BACK, SLOW
+from tests.simulation.mutation_worlds import DAMAGED, ROLLED_BACK, SLOW, TAGGED
 from tests.simulation.profile import INCIDENTS, Profile
 from tests.simulation.schedules import Tally, play, play_many
 
@@ -94,6 +94,16 @@ CASES = {
             "expire session": 1,
         },
         large=0.5,
+    ),
+    "checkpoints are tagged": TAGGED,
+    "checkpoints are tagged on a failing object store": replace(
+        TAGGED, is_remote=True, lag=2.0, faults=replace(STORAGE_FAILS, pause=0.6)
+    ),
+    "checkpoints are tagged beside ZooKeeper": replace(
+        TAGGED, store="zookeeper", faults=replace(STORAGE_FAILS, pause=0.6)
+    ),
+    "checkpoints are tagged beside rollbacks": replace(
+        TAGGED, weights={"tag a checkpoint": 6, "roll back": 3, "start driver": 1, "kill driver": 1}
     ),
     "runs of one batch": Profile(one_batch=1.0, large=0.5, settings={"inlineThreshold": "0"}, batches=7),
     "quiet days, with garbage collected beside them": Profile(

@@ -34,6 +34,7 @@ from tests.simulation.profile import Profile
 from tests.simulation.rollbacks import ROLL_BACK, RollingBack, roll_back
 from tests.simulation.scheduler import Group, Scheduler, Stuck
 from tests.simulation.spark import Driver, Ending
+from tests.simulation.tagging import TAG, remove_failed, tag_or_untag
 from tests.support.locations import LocationBuilder
 
 MAX_STEPS = 60_000
@@ -172,6 +173,7 @@ class World:
                     self._end_without_checkpoints()
                     if not self._starts_over():
                         return
+                remove_failed(self)
                 # A last run with one more batch: its claim finds everything left behind by the others.
                 self.batches += 1
                 # Nothing fails in it: an attempt that is killed too late would leave a file for the claim after it.
@@ -305,6 +307,8 @@ class World:
             self.damages.strike()
         elif what == ROLL_BACK:
             self.scheduler.spawn(what, Group("operator"), lambda: roll_back(self))
+        elif what == TAG:
+            self.scheduler.spawn(what, Group("operator"), lambda: tag_or_untag(self))
         elif what == "lose executor":
             driver.lose_executor()
         elif what == "stop query":

@@ -11,6 +11,7 @@ from pathlib import Path
 from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import CheckpointRecord, Record, RecordFiles
 from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.location.tags import Tags
 from spark_ckpt.operations.verify import check_log as damages_of_log
 from spark_ckpt.recovery.state_check import check_state
 from spark_ckpt.spark_files.evolved import evolutions
@@ -50,6 +51,8 @@ def inspect(storage: Storage, *, orphans: bool = False) -> Findings:
     """All findings, for callers that add their own; the arguments are those of `assert_invariants`."""
     findings = Findings()
     records = check_log(storage, findings)
+    tagged = check_tags(storage, findings)
+    records = [*records, *(record for record in tagged if record not in records)]
     check_checkpoints(storage, [record for record in records if isinstance(record, CheckpointRecord)], findings)
     if not orphans and not findings.violations:  # references are known only if everything is readable
         check_no_orphans(storage, records, findings)
@@ -67,6 +70,24 @@ def check_log(storage: Storage, findings: Findings) -> list[Record]:
     records = {i: record for i, record in each.items() if not isinstance(record, SparkCkptError)}
     findings.violations += map(str, damages_of_log(records, files.path))
     return list(records.values())
+
+
+def check_tags(storage: Storage, findings: Findings) -> list[CheckpointRecord]:
+    """Checks that every file in the directory of tags is a whole tag; returns the records of the checkpoints."""
+    tags = Tags(storage)
+    found = []
+    for file in storage.list("ckpt/tags"):
+        is_tag = f"ckpt/tags/{file.name}" in {tag.file for tag in tags.list()}
+        findings.check(is_tag, f"{file.name} in ckpt/tags is no tag")
+    for tag in tags.list():
+        try:
+            record = tags.read(tag)
+        except SparkCkptError as e:
+            findings.violations.append(str(e))
+            continue
+        if record is not None and record not in found:
+            found.append(record)
+    return found
 
 
 def check_checkpoints(storage: Storage, retained: Iterable[CheckpointRecord], findings: Findings) -> None:
@@ -92,7 +113,7 @@ def check_no_orphans(storage: Storage, records: Iterable[Record], findings: Find
             used.add(record.metadata.path)
             used |= read_checkpoint(storage, record).files()
     for entry in storage.list("ckpt"):
-        if entry.is_directory and entry.name not in ("completed", "evolved", "rollbacks", "savepoints"):
+        if entry.is_directory and entry.name not in ("completed", "evolved", "rollbacks", "savepoints", "tags"):
             for file in storage.list(f"ckpt/{entry.name}"):
                 name = f"{entry.name}/{file.name}"
                 findings.check(name in used, f"nothing refers to ckpt/{name}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import kind_of
-from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session, path_argument
+from spark_ckpt.cli.options import Session, checkpoint_options, dry_run_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.results.metadata_json import JsonObject, value_json
 from spark_ckpt.cli.results.rewrite import RewriteResult, rewrite
 from spark_ckpt.location.find import CheckpointLocation
@@ -35,7 +35,7 @@ class ConvertResult(RewriteResult):
 @path_argument("source")
 @path_argument("target")
 @click.option("--to-version", type=click.Choice(["2", "3"]), required=True, help="Format version of the new file.")
-@id_option
+@checkpoint_options("source")
 @dry_run_option
 @json_option
 @pass_session

@@ -13,6 +13,7 @@ from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import (
     Session,
     flink_files_options,
+    id_or_tag,
     json_option,
     limit_option,
     pass_session,
@@ -34,6 +35,8 @@ from spark_ckpt.cli.results.state import (
 )
 from spark_ckpt.cli.terminal import Column, Table
 from spark_ckpt.flink.tables.diff import FlinkDiff, diff_flink_state
+from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.location.selecting import selected_id
 from spark_ckpt.state.diff import CHANGES, StateDiff, diff_state
 from spark_ckpt.state.source_changes import PositionChange
 
@@ -177,8 +180,8 @@ def _changed(before: Json, after: Json) -> str:
 
 @click.command("diff")
 @path_argument("location")
-@click.argument("before", type=click.IntRange(min=0))
-@click.argument("after", type=click.IntRange(min=0))
+@click.argument("before", callback=id_or_tag)
+@click.argument("after", callback=id_or_tag)
 @store_options
 @limit_option
 @flink_files_options
@@ -187,8 +190,8 @@ def _changed(before: Json, after: Json) -> str:
 def diff_checkpoints(
     session: Session,
     location: str,
-    before: int,
-    after: int,
+    before: int | str,
+    after: int | str,
     operator: int | str | None,
     store: str | None,
     variable: str | None,
@@ -199,8 +202,8 @@ def diff_checkpoints(
     """Print the changes in state between two checkpoints.
 
     LOCATION is the checkpointLocation of a query, or the directory of a Flink job; a path or URL. BEFORE and AFTER are
-    checkpoint ids. All changes are counted, regardless of --limit. Of a query, only differing key groups are read.
-    Neither Spark nor Flink is needed.
+    ids of checkpoints, or tags. All changes are counted, regardless of --limit. Of a query, only differing key groups
+    are read. Neither Spark nor Flink is needed.
 
     Below the rows are the changed positions of the query's sources, one per partition. KIND is inferred from the shape
     of the offset, because Spark records no connector.
@@ -210,13 +213,17 @@ def diff_checkpoints(
       spark-ckpt diff /path/to/checkpointLocation 16 17
       spark-ckpt diff /path/to/checkpointLocation 2 17 --operator 1 --store left-keyWithIndexToValue --limit 0 --json
     """
+    place = CheckpointLocation.open(location)
+    first, second = (selected_id(place, each) for each in (before, after))
+    assert first is not None
+    assert second is not None
     flink = diff_flink_state(
-        location, before, after, operator=operator, variable=variable, moved=moved, allow_outside=allow_outside
+        location, first, second, operator=operator, variable=variable, moved=moved, allow_outside=allow_outside
     )
     if flink is not None:
         if store is not None:
             raise click.UsageError("--store is for state of Spark: choose a state of Flink with --variable")
         session.output.show(FlinkDiffResult.of(flink, limit))
         return
-    difference = diff_state(location, before, after, operator=operator, store=store, variable=variable)
+    difference = diff_state(location, first, second, operator=operator, store=store, variable=variable)
     session.output.show(DiffResult.of(difference, limit))

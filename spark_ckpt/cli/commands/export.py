@@ -11,7 +11,7 @@ import click
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import (
     Session,
-    committed_id_option,
+    checkpoint_options,
     dry_run_option,
     force_option,
     json_option,
@@ -98,7 +98,7 @@ def _source_uids(_: click.Context, __: click.Parameter, values: tuple[str, ...])
 def _flink_options(command: _Command) -> _Command:
     """Adds the options of the format `flink`, each with a default that tells if it was given."""
     for option in (
-        committed_id_option,
+        checkpoint_options(default="the newest with a committed batch"),
         click.option(
             "--sql-aggregate", is_flag=True, help="flink: write an aggregate as that of a GROUP BY of Flink SQL."
         ),

@@ -13,8 +13,8 @@ from rich.tree import Tree
 from spark_ckpt.cli.end_offsets import read_end_offsets, topics_of
 from spark_ckpt.cli.options import (
     Session,
+    checkpoint_options,
     flink_files_options,
-    id_option,
     json_option,
     lag_option,
     pass_session,
@@ -81,7 +81,7 @@ def _stream_options(command: _Command) -> _Command:
 
 @click.command("inspect")
 @path_argument("location")
-@id_option
+@checkpoint_options()
 @lag_option
 @_stream_options
 @json_option

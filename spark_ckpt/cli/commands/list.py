@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import click
 
@@ -15,12 +15,13 @@ from spark_ckpt.cli.output import Part
 from spark_ckpt.cli.results.described import describe_record
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.sources import POSITIONS, source_json, source_table
-from spark_ckpt.cli.terminal import Table, number_column, text_column
+from spark_ckpt.cli.terminal import Column, Table, number_column, text_column
 from spark_ckpt.cli.watch import Watchable, follow, last_option, newest, watch_option
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.figures import human_size, iso_time
 from spark_ckpt.location.find import CheckpointLocation
+from spark_ckpt.operations.tagging import with_tags
 
 _COLUMNS = (
     number_column("ID", lambda record: str(record.id)),
@@ -39,10 +40,11 @@ class CheckpointList(Watchable):
 
     Args:
         location: the location, as given by the user.
-        checkpoints: their records, ascending by id.
+        checkpoints: their records, ascending by id; also those that only tags retain.
         sources: sources of each checkpoint, by checkpoint id; None unless requested.
         ends: end offsets of their Kafka partitions; None unless requested.
         printed: number of the first checkpoints that are on the screen already.
+        tags: names of the tags of checkpoints, by checkpoint id.
     """
 
     location: str
@@ -50,14 +52,18 @@ class CheckpointList(Watchable):
     sources: Mapping[int, Sequence[SourceState]] | None = None
     ends: EndOffsets | None = None
     printed: int = 0
+    tags: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
     def to_json(self) -> JsonObject:
         """`{"location", "checkpoints": [each record]}`, with `sources` in each record if requested."""
         return {"location": self.location, "checkpoints": [self._described(record) for record in self._new]}
 
     def entries(self) -> Mapping[object, object]:
-        """The checkpoints by id, with their sources."""
-        return {record.id: (record, (self.sources or {}).get(record.id), self.ends) for record in self.checkpoints}
+        """The checkpoints by id, with their sources and tags."""
+        return {
+            record.id: (record, (self.sources or {}).get(record.id), self.ends, tuple(self.tags.get(record.id, ())))
+            for record in self.checkpoints
+        }
 
     def only(self, keys: Collection[object], *, continues: bool) -> CheckpointList:
         """The checkpoints with these ids."""
@@ -70,9 +76,16 @@ class CheckpointList(Watchable):
         return self.checkpoints[self.printed :]
 
     def _described(self, record: CheckpointRecord) -> JsonObject:
-        if self.sources is None:
-            return describe_record(record)
-        return describe_record(record, sources=[source_json(source, self.ends) for source in self.sources[record.id]])
+        values: dict[str, object] = {"tags": names} if (names := self.tags.get(record.id)) else {}
+        if self.sources is not None:
+            values["sources"] = [source_json(source, self.ends) for source in self.sources[record.id]]
+        return describe_record(record, **values)
+
+    @property
+    def _columns(self) -> Sequence[Column]:
+        if not self.tags:
+            return _COLUMNS
+        return (*_COLUMNS, text_column("TAGS", lambda record: ", ".join(self.tags.get(record.id, ()))))
 
     def render(self) -> Iterator[Part]:
         """A table with one record per checkpoint, and a table of the positions of their sources."""
@@ -80,9 +93,9 @@ class CheckpointList(Watchable):
             yield f"{self.location}: no checkpoint has completed yet"
             return
         if self.sources is None:
-            yield Table.of(_COLUMNS, self.checkpoints, self.printed)
+            yield Table.of(self._columns, self.checkpoints, self.printed)
         else:
-            yield Table.of(_COLUMNS, self._new)
+            yield Table.of(self._columns, self._new)
             yield POSITIONS
             yield source_table(((record.id, self.sources[record.id]) for record in self._new), self.ends)
 
@@ -105,11 +118,12 @@ def list_with_sources(
         SparkCkptError: as in `CheckpointLocation.checkpoints` and `CheckpointLocation.checkpoint_of`.
     """
     listed, sources = [], {}
-    for record in newest(location.checkpoints(), last):
+    records, tags = _with_tags(location)
+    for record in newest(records, last):
         try:
             metadata = location.checkpoint_of(record).metadata
         except StateFileNotFoundError:
-            if record.id in {retained.id for retained in location.checkpoints()}:
+            if record.id in {retained.id for retained in _with_tags(location)[0]}:
                 raise
             continue
         listed.append(record)
@@ -117,7 +131,13 @@ def list_with_sources(
     ends = None
     if servers is not None:
         ends = read_end_offsets(servers, topics_of(source for each in sources.values() for source in each))
-    return CheckpointList(location.path, listed, sources, ends)
+    return CheckpointList(location.path, listed, sources, ends, tags=tags)
+
+
+def _with_tags(location: CheckpointLocation) -> tuple[list[CheckpointRecord], dict[int, list[str]]]:
+    """The completed checkpoints, those that only tags retain included, and the tags."""
+    records = location.checkpoints()
+    return (records, {}) if location.is_savepoint else with_tags(location.storage, records)
 
 
 @click.command("list")
@@ -133,7 +153,8 @@ def list_checkpoints(
 ) -> None:
     """List completed checkpoints, oldest first.
 
-    LOCATION is the checkpointLocation of a query, as a path or URL.
+    LOCATION is the checkpointLocation of a query, as a path or URL. TAGS names the tags of a checkpoint, if any has one
+    (see `spark-ckpt tag`).
 
     With --sources, SOURCE is Spark's name of the source: its number in the query, from 0, unless the query names its
     sources. KIND is inferred from the shape of the offset, because Spark records no connector.
@@ -151,7 +172,8 @@ def list_checkpoints(
         checkpoint_location = CheckpointLocation.open(location)
         if sources or servers is not None:
             return list_with_sources(checkpoint_location, servers, last)
-        return CheckpointList(location, newest(checkpoint_location.checkpoints(), last))
+        records, tags = _with_tags(checkpoint_location)
+        return CheckpointList(location, newest(records, last), tags=tags)
 
     if watch_seconds is None:
         session.output.show(read())

@@ -11,8 +11,8 @@ import click
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import (
     Session,
+    checkpoint_options,
     flink_files_options,
-    id_option,
     json_option,
     limit_option,
     pass_session,
@@ -112,7 +112,7 @@ class ExportResult(Result):
 @path_argument("location")
 @store_options
 @click.option("--side", type=click.Choice(["left", "right"]), help="Read the rows of one side of a join.")
-@id_option
+@checkpoint_options()
 @click.option("--where", metavar="CONDITION", help="Read only rows that match the condition.")
 @limit_option
 @click.option("--to-parquet", metavar="FILE", help="Write all rows to a new Parquet file instead.")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import click
 
 from spark_ckpt.cli.formatting import plain
-from spark_ckpt.cli.options import Session, dry_run_option, id_option, json_option, pass_session, path_argument
+from spark_ckpt.cli.options import Session, checkpoint_options, dry_run_option, json_option, pass_session, path_argument
 from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.results.rewrite import RewriteResult, different, paths_json, rewrite
@@ -56,7 +56,7 @@ def _paths(number: int, fate: str, example: str) -> str:
 @click.argument("new_prefix")
 @path_argument("source")
 @path_argument("target")
-@id_option
+@checkpoint_options("source")
 @dry_run_option
 @json_option
 @pass_session

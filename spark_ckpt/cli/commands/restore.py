@@ -10,7 +10,7 @@ import click
 from spark_ckpt.cli.commands.savepoint import CopyResult
 from spark_ckpt.cli.options import (
     Session,
-    committed_id_option,
+    checkpoint_options,
     dry_run_option,
     json_option,
     pass_session,
@@ -36,7 +36,7 @@ class RestoreResult(CopyResult):
 @click.command("restore")
 @path_argument("source")
 @path_argument("new_location")
-@committed_id_option
+@checkpoint_options("source", default="the newest with a committed batch")
 @click.option("--keep-query-id", is_flag=True, help="Move the query instead of forking it: keep its query id.")
 @dry_run_option
 @json_option

@@ -10,7 +10,7 @@ import click
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import (
     Session,
-    committed_id_option,
+    checkpoint_options,
     dry_run_option,
     json_option,
     pass_session,
@@ -56,7 +56,7 @@ class CopyResult(Result):
 @click.command("savepoint")
 @path_argument("location")
 @path_argument("target")
-@committed_id_option
+@checkpoint_options(default="the newest with a committed batch")
 @dry_run_option
 @json_option
 @pass_session

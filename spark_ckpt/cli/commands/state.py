@@ -12,8 +12,8 @@ from rich.tree import Tree
 from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import (
     Session,
+    checkpoint_options,
     flink_files_options,
-    id_option,
     json_option,
     pass_session,
     path_argument,
@@ -156,7 +156,7 @@ def _flink_state(state: FlinkState) -> JsonObject:
 
 @click.command("state")
 @path_argument("location")
-@id_option
+@checkpoint_options()
 @flink_files_options
 @json_option
 @pass_session

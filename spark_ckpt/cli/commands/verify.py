@@ -12,6 +12,7 @@ from spark_ckpt.cli.formatting import plain
 from spark_ckpt.cli.options import (
     DAMAGED,
     Session,
+    checkpoint_options,
     flink_files_options,
     json_option,
     operator_option,
@@ -156,8 +157,8 @@ class AbsenceResult(Result):
 @path_argument("location")
 @click.option("--absent", metavar="KEYS", help="Search all files for these grouping keys instead: a file, or JSON.")
 @operator_option
-@click.option("--id", "checkpoint_id", type=click.IntRange(min=0), help="Read only this checkpoint.")
-@click.option("--all", "everything", is_flag=True, help="Read all retained checkpoints.")
+@checkpoint_options(default="the newest, and earlier ones until one is intact")
+@click.option("--all", "everything", is_flag=True, help="Read all retained checkpoints, and those with a tag.")
 @flink_files_options
 @json_option
 @pass_session
@@ -196,7 +197,7 @@ def verify_checkpoints(
     """
     if absent is not None:
         if everything or checkpoint_id is not None:
-            raise click.UsageError("--absent searches all checkpoints: omit --all and --id")
+            raise click.UsageError("--absent searches all checkpoints: omit --all, --id and --at")
         with progress_bar("reading") as progress:
             absence = verify_absent(location, partial(read_rows, absent), operator=operator, progress=progress)
         session.output.show(AbsenceResult(absence))
@@ -204,7 +205,7 @@ def verify_checkpoints(
     if operator is not None:
         raise click.UsageError("--operator needs --absent")
     if everything and checkpoint_id is not None:
-        raise click.UsageError("--all and --id are mutually exclusive")
+        raise click.UsageError("--all excludes --id and --at")
     with progress_bar("reading") as progress:
         flink = verify_flink(
             location,

@@ -81,7 +81,7 @@ def bar_chart(name: str, labels: Sequence[str], stack: Sequence[Series], show: F
             below += value
             tip = f"{label}, {series.name}: {show(value)}"
             parts.append(_rectangle(_LEFT + i * width, y, max(width * 0.8, 0.5), height, series.style, tip))
-    return _svg(name, parts, stack)
+    return _plot(name, parts, stack)
 
 
 def line_chart(name: str, labels: Sequence[str], lines: Sequence[Series], show: Format) -> str:
@@ -112,17 +112,35 @@ def line_chart(name: str, labels: Sequence[str], lines: Sequence[Series], show: 
                     f'<circle class="{text(line.style)}" cx="{point[0]:.1f}" cy="{point[1]:.1f}" r="2.5">'
                     f"<title>{tip}</title></circle>"
                 )
-    return _svg(name, parts, lines)
+    return _plot(name, parts, lines)
 
 
 def timeline(name: str, bars: Sequence[Bar], show: Format) -> str:
-    """Bars along a time axis.
+    """Bars along a time axis, as a figure of a page.
 
     Args:
         name: description of the plot.
         bars: the bars.
         show: text of a time.
     """
+    return _figure(name, _timeline(name, bars, show), ())
+
+
+def timeline_picture(name: str, bars: Sequence[Bar], show: Format, style: str) -> str:
+    """Bars along a time axis, as the content of an SVG file.
+
+    Args:
+        name: description of the plot.
+        bars: the bars.
+        show: text of a time.
+        style: style sheet of the picture.
+    """
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" '
+    drawing = _timeline(name, bars, show).replace("<svg ", head, 1)
+    return drawing.replace(">", f"><style>{style}</style>", 1)
+
+
+def _timeline(name: str, bars: Sequence[Bar], show: Format) -> str:
     first = min((bar.start for bar in bars), default=0)
     span = max(1, max((bar.start + bar.length for bar in bars), default=0) - first)
     height, scale = 60, _plot_width() / span
@@ -136,18 +154,23 @@ def timeline(name: str, bars: Sequence[Bar], show: Format) -> str:
     for bar in bars:
         x, width = _LEFT + (bar.start - first) * scale, max(_MIN_WIDTH, bar.length * scale)
         parts.append(_rectangle(x, _TOP, width, height - _TOP - _BOTTOM, bar.style, bar.tip))
-    return _svg(name, parts, (), height)
+    return _svg(name, parts, height)
 
 
-def _svg(name: str, parts: Sequence[str], legend: Sequence[Series], height: int = HEIGHT) -> str:
+def _svg(name: str, parts: Sequence[str], height: int) -> str:
+    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{text(name)}">{"".join(parts)}</svg>'
+
+
+def _plot(name: str, parts: Sequence[str], legend: Sequence[Series]) -> str:
+    return _figure(name, _svg(name, parts, HEIGHT), legend)
+
+
+def _figure(name: str, drawing: str, legend: Sequence[Series]) -> str:
     names = [
         f'<span class="key"><span class="swatch {text(series.style)}"></span>{text(series.name)}</span>'
         for series in legend
     ]
-    return (
-        f"<figure><figcaption>{text(name)} {''.join(names)}</figcaption>"
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{text(name)}">{"".join(parts)}</svg></figure>'
-    )
+    return f"<figure><figcaption>{text(name)} {''.join(names)}</figcaption>{drawing}</figure>"
 
 
 def _rectangle(x: float, y: float, width: float, height: float, style: str, tip: str) -> str:

@@ -113,7 +113,16 @@ def _summary(entries: Sequence[CheckpointStats]) -> str:
 
 
 def _timeline(entries: Sequence[CheckpointStats]) -> str:
-    bars = [
+    return timeline(TIMELINE, timeline_bars(entries), iso_time)
+
+
+TIMELINE = "Each checkpoint from its trigger until it is durable; aborted ones are red"
+"""Description of a timeline of checkpoints."""
+
+
+def timeline_bars(entries: Sequence[CheckpointStats]) -> list[Bar]:
+    """The bar of each checkpoint in a timeline; the style of an aborted one is `failed`."""
+    return [
         Bar(
             stats.triggered_ms,
             stats.duration_ms + (stats.completing_ms or 0),
@@ -123,7 +132,6 @@ def _timeline(entries: Sequence[CheckpointStats]) -> str:
         )
         for stats in entries
     ]
-    return timeline("Each checkpoint from its trigger until it is durable; aborted ones are red", bars, iso_time)
 
 
 def _plots(entries: Sequence[CheckpointStats]) -> Iterator[str]:
