@@ -174,6 +174,7 @@ class World:
                     if not self._starts_over():
                         return
                 remove_failed(self)
+                self._wait(LATE_SECONDS)  # listings may show them for a while
                 # A last run with one more batch: its claim finds everything left behind by the others.
                 self.batches += 1
                 # Nothing fails in it: an attempt that is killed too late would leave a file for the claim after it.
