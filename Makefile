@@ -38,7 +38,7 @@ export PYSPARK_DRIVER_PYTHON := $(RUN)
 unexport SPARK_HOME SPARK_CONF_DIR SPARK_REMOTE SPARK_API_MODE SPARK_CONNECT_MODE_ENABLED PYSPARK_SUBMIT_ARGS PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help venv jar prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-stores test-yarn test-random spark-suites spark-suites-planned spark-suites-local fuzz fuzz-state faults \
+.PHONY: help venv jar maven prepare demo golden test test-scala test-python test-core test-versions test-flink test-long test-stores test-yarn test-random spark-suites spark-suites-planned spark-suites-local fuzz fuzz-state faults \
 	simulate tiers power-loss soak soak-cluster soak-kafka soak-yarn endurance bench bench-nexmark bench-flink bench-recovery bench-scale bench-rescale bench-import bench-latency lint actionlint format generate docs plots site wheel clean
 
 help:  ## list the targets
@@ -67,6 +67,9 @@ venv: $(INSTALLED)  ## virtual environment with the project and its tools: .venv
 
 jar: $(DEFAULT_INSTALLED)  ## shim jars in spark_ckpt/jars, rebuilt when a source is newer
 	@.venv/bin/python jvm-shim/hatch_build.py
+
+maven: jar  ## repository of the Maven artifacts in dist/maven; MAVEN_ARGS="--url URL --sign KEY"
+	.venv/bin/python jvm-shim/maven_repository.py dist/maven $(MAVEN_ARGS)
 
 $(DELTA_JARS): jvm-shim/delta-jars/pom.xml
 	$(MAVEN) -pl delta-jars package

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from spark_ckpt.checkpoint.statistics import CheckpointStats
-from spark_ckpt.cli.commands.history import read_history
+from spark_ckpt.checkpoint.statistics_state import history_of
 from spark_ckpt.cli.results.charts import text, timeline_picture
-from spark_ckpt.cli.results.history_page import TIMELINE, timeline_bars
+from spark_ckpt.cli.results.history_page import TIMELINE, tick, timeline_bars
 from spark_ckpt.cli.results.state import cell, field_of, fields_of, rows_json, title_of
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.figures import count, human_size, iso_time
@@ -51,7 +51,7 @@ class StateDisplay:
 
     def timeline_svg(self) -> str:
         """The timeline of the recent checkpoints as the content of an SVG file."""
-        return timeline_picture(TIMELINE, timeline_bars(self.history), iso_time, _STYLE)
+        return timeline_picture(TIMELINE, timeline_bars(self.history), tick, _STYLE)
 
     def _repr_html_(self) -> str:
         """HTML without a script, and without a request. Everything from the query is escaped."""
@@ -153,10 +153,12 @@ def display(
         SparkCkptError: the location cannot be read.
     """
     location = _location_of(query)
-    checkpoints = CheckpointLocation.open(location).checkpoints()
+    place = CheckpointLocation.open(location)
+    checkpoints = place.checkpoints()
     if not checkpoints:
         raise NoCheckpointError(location)
-    newest, history = checkpoints[-1], read_history(location)
+    newest = checkpoints[-1]
+    history = history_of(place.checkpoint_of(newest).metadata) or ()
     if len(newest.operators) > 1 and operator is None and store is None and variable is None:
         return StateDisplay(location, newest, history, None, False)
     scan = read_state(location, operator=operator, store=store, variable=variable, where=where, limit=limit + 1)

@@ -26,6 +26,7 @@ RETAINED = 5
 """Number of checkpoints retained by the demo."""
 
 ORDERS = "/checkpoints/orders"
+TAG = "before-upgrade"
 SAVEPOINTS = ("/backup/orders", "/backup/orders-2026-03-01")
 
 
@@ -94,6 +95,8 @@ def test_does_what_the_page_says_to_type(line: str, orders: Path, tmp_path: Path
     if name == "restore":
         for savepoint in SAVEPOINTS:
             assert run("savepoint", tmp_path / ORDERS[1:], tmp_path / savepoint[1:]).status == 0
+    if TAG in arguments and name != "tag":
+        assert run("tag", tmp_path / ORDERS[1:], 20, TAG).status == 0
     result = run(name, *(_here(argument, tmp_path) for argument in arguments), *_FURTHER.get(name, ()))
     assert result == Run(0, result.stdout, "")
     assert result.stdout

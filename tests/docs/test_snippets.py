@@ -27,6 +27,7 @@ ELSEWHERE = {
     "moving.md": 1,
     "change-a-query.md": 2,
     "start-from-history.md": 2,
+    "testing-queries.md": 3,
 }
 HERE = {
     "README.md": 1,
@@ -36,6 +37,7 @@ HERE = {
     "operations.md": 2,
     "flink-import.md": 1,
     "flink.md": 1,
+    "notebooks.md": 2,
 }
 
 
@@ -111,6 +113,12 @@ def test_a_query_can_be_operated(orders: Path, tmp_path: Path) -> None:
     assert (tmp_path / "backup" / "orders-2026-03-01" / "savepoint.json").is_file()
     assert run("list", tmp_path / "checkpoints" / "orders-2").status == 0
     assert "8 partitions" in run("state", orders).stdout
+
+
+def test_a_cell_of_a_notebook(orders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: builder)
+    names = run_blocks(DOCS / "notebooks.md", {}, query=orders)
+    assert names["spark"]._options[PROVIDER_KEY] == PROVIDER_CLASS
 
 
 def test_state_goes_to_flink(orders: Path, tmp_path: Path) -> None:

@@ -113,11 +113,16 @@ def _summary(entries: Sequence[CheckpointStats]) -> str:
 
 
 def _timeline(entries: Sequence[CheckpointStats]) -> str:
-    return timeline(TIMELINE, timeline_bars(entries), iso_time)
+    return timeline(TIMELINE, timeline_bars(entries), tick)
 
 
 TIMELINE = "Each checkpoint from its trigger until it is durable; aborted ones are red"
 """Description of a timeline of checkpoints."""
+
+
+def tick(time_ms: int) -> str:
+    """A time at the axis of a timeline, in UTC: without fractions, so that neighbours do not overlap."""
+    return iso_time(time_ms)[: len("2026-01-01T00:00:00")].replace("T", " ")
 
 
 def timeline_bars(entries: Sequence[CheckpointStats]) -> list[Bar]:
