@@ -6,6 +6,7 @@ import base64
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -98,7 +99,7 @@ def test_what_has_no_checkpoint(tmp_path: Path) -> None:
 
 def test_a_query_tells_its_location(totals: Path) -> None:
     root = SimpleNamespace(resolvedCheckpointRoot=lambda: f"file:{totals}")
-    query = SimpleNamespace(_jsq=SimpleNamespace(streamingQuery=lambda: root))
-    assert display(query).location == f"file:{totals}"  # type: ignore[arg-type]
+    query: Any = SimpleNamespace(_jsq=SimpleNamespace(streamingQuery=lambda: root))
+    assert display(query).location == f"file:{totals}"
     with pytest.raises(TypeError, match="does not tell its checkpoint location: pass the location itself"):
         display(object())  # type: ignore[arg-type]

@@ -72,6 +72,7 @@ def test_every_setting_has_a_typed_option(builder: Builder) -> None:
         tolerable_failures=0,
         history=20,
         retained=7,
+        retained_age="1h",
         inline_threshold=0,
         max_parallelism=4096,
         ack_threshold="64KiB",

@@ -150,6 +150,18 @@ def test_the_table_of_workloads_has_the_data() -> None:
     plt.close(figure)
 
 
+def test_the_table_of_joined_windows_has_the_data() -> None:
+    data = json.loads(FLINK.with_name("flink-windows.json").read_text(encoding="utf-8"))
+    page = COMPARISON.read_text(encoding="utf-8")
+    for number, one in enumerate(data["figures"]):
+        cells = (
+            f"{one['events_s'] / 1000:,.0f} ({one['low'] / 1000:,.0f} to {one['high'] / 1000:,.0f})",
+            f"{one['cpu_s']:.2f}",
+            f"{one['checkpoint_ms']:.0f}",
+        )
+        assert row_of(data["figures"], number, "query", one["system"], *cells) in page, one
+
+
 def test_the_table_of_flink_has_the_data() -> None:
     data = json.loads(FLINK.read_text(encoding="utf-8"))
     page = COMPARISON.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from spark_ckpt import display
@@ -132,7 +132,7 @@ class Idle(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         clicks = sum(len(frame) for frame in rows)
-        before = self.seen.get()[0] if self.seen.exists() else 0
+        before = self._clicks()
         self.seen.update((before + clicks,))
         known = self.names.exists()
         self.names.update((1,))
@@ -140,7 +140,11 @@ class Idle(StatefulProcessor):
         yield pd.DataFrame({"user": [key[0]], "what": ["known" if known else "new"]})
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
-        yield pd.DataFrame({"user": [key[0]], "what": [f"idle after {self.seen.get()[0]}"]})
+        yield pd.DataFrame({"user": [key[0]], "what": [f"idle after {self._clicks()}"]})
+
+    def _clicks(self) -> int:
+        value = self.seen.get()
+        return 0 if value is None else int(value[0])
 
     def close(self) -> None:
         pass
