@@ -211,10 +211,11 @@ class Subsumption:
             return False
         held |= {record.id: record for record in self._dropped}
         self._dropped = []
+        unused: list[str] = []
         for record in [record for record in held.values() if record.id not in tagged]:
             del held[record.id]
-            unused = [record.metadata.path, *self._job.registry.unregister(record.id)]
-            self._job.cleaner.submit(in_location(path) for path in unused)
+            unused += [record.metadata.path, *self._job.registry.unregister(record.id)]
+        self._job.cleaner.submit(in_location(path) for path in unused)
         try:
             self._forget_evolutions(held.values())
         except SparkCkptError as e:
