@@ -23,10 +23,12 @@ class SourceMeaning:
     Args:
         text: its format, and where it reads.
         directory: number of its directory below `sources`; a source that the query uses twice has one.
+        name: name that the query gives it; None without one.
     """
 
     text: str
     directory: Natural
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,8 @@ class OperatorMeaning:
 class QueryMeaning:
     """What the state of a query means: what its columns are computed from.
 
-    Texts of expressions go down to the columns of the sources, as `0.v` for the column `v` of source 0. They leave out
-    casts that lose nothing, and differ between minor versions of Spark.
+    Texts of expressions go down to the columns of the sources, as `0.v` for column `v` of source 0, or `clicks.v` of
+    a source with that name. They leave out casts that lose nothing, and differ between minor versions of Spark.
 
     Args:
         sources: the sources, in the order of the offset log.

@@ -29,12 +29,17 @@ def silent_changes(before: QueryMeaning, after: QueryMeaning) -> tuple[str, ...]
 
 
 def _sources(before: QueryMeaning, after: QueryMeaning) -> Iterator[str]:
-    """Sources that have changed places: each would continue from the position of another."""
-    had, have = [each.text for each in before.sources], [each.text for each in after.sources]
-    if had != have and sorted(had) == sorted(have):
-        for number, (was, text) in enumerate(zip(had, have, strict=True)):
-            if was != text:
-                yield f"source {number} is {text}, and was {was}"
+    """Sources that have changed places, or names: each would continue from the position of another."""
+    had, have = _by_identity(before), _by_identity(after)
+    if had.keys() == have.keys() and sorted(had.values()) == sorted(have.values()):
+        for source, text in have.items():
+            if had[source] != text:
+                yield f"source {source} is {text}, and was {had[source]}"
+
+
+def _by_identity(query: QueryMeaning) -> dict[str, str]:
+    """Texts of the sources by what their offsets are kept by: the name, or the number in the query."""
+    return {str(number) if each.name is None else each.name: each.text for number, each in enumerate(query.sources)}
 
 
 def _operators(before: QueryMeaning, after: QueryMeaning) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from spark_ckpt.checkpoint.meaning import QueryMeaning
+from spark_ckpt.checkpoint.meaning import QueryMeaning, SourceMeaning
 from spark_ckpt.checkpoint.silent_changes import silent_changes
 from tests.support.meanings import MINUTE, function, meaning, window
 
@@ -71,3 +73,18 @@ def test_a_change_is_named(before: QueryMeaning, after: QueryMeaning, change: st
 )
 def test_what_spark_refuses_or_any_start_may_change_is_no_silent_change(after: QueryMeaning) -> None:
     assert not silent_changes(SUM, after)
+
+
+def named(**sources: str) -> QueryMeaning:
+    """A query over sources with names, in this order."""
+    found = tuple(SourceMeaning(text, number, name) for number, (name, text) in enumerate(sources.items()))
+    return replace(meaning(("clicks.k",)), sources=found)
+
+
+def test_sources_with_names_may_change_their_order() -> None:
+    assert not silent_changes(named(clicks="a", views="b"), named(views="b", clicks="a"))
+
+
+def test_sources_that_have_changed_names_are_named() -> None:
+    changes = silent_changes(named(clicks="a", views="b"), named(clicks="b", views="a"))
+    assert changes == ("source clicks is b, and was a", "source views is a, and was b")

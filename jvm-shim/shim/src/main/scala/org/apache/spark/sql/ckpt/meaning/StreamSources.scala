@@ -9,13 +9,14 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.streaming.StreamingRelationV2
 import org.apache.spark.sql.catalyst.util.CaseInsensitiveMap
 import org.apache.spark.sql.ckpt.common.Redaction
+import org.apache.spark.sql.ckpt.compat.SourceNames
 import org.apache.spark.sql.ckpt.protocol.SourceMeaning
 import org.apache.spark.sql.execution.streaming.runtime.StreamingRelation
 
 /**
  * Sources of a query in its analysed plan, in the order of the offset log (`MicroBatchExecution.logicalPlan`).
  *
- * @param columns text of each of their columns, as `0.v`
+ * @param columns text of each of their columns, as `0.v`, or with the name of the source in place of its number
  */
 private[meaning] final case class StreamSources(all: Seq[SourceMeaning], columns: Map[ExprId, String])
 
@@ -32,9 +33,11 @@ private[meaning] object StreamSources {
     val directories = mutable.LinkedHashMap.empty[LogicalPlan, Int]
     relations.foreach(relation => directories.getOrElseUpdate(relation, directories.size))
     val columns = relations.zipWithIndex.reverse.flatMap { case (relation, number) =>
-      relation.output.map(column => column.exprId -> s"$number.${column.name}")
+      val label = SourceNames.givenTo(relation).getOrElse(number.toString)
+      relation.output.map(column => column.exprId -> s"$label.${column.name}")
     }
-    StreamSources(relations.map(each => SourceMeaning(textOf(each), directories(each))), columns.toMap)
+    val sources = relations.map(each => SourceMeaning(textOf(each), directories(each), SourceNames.givenTo(each)))
+    StreamSources(sources, columns.toMap)
   }
 
   private def textOf(relation: LogicalPlan): String = relation match {

@@ -3,7 +3,8 @@ package org.apache.spark.sql.ckpt.protocol
 
 /**
  * What the state of a query means: what its columns are computed from. Texts of expressions go down to the columns of
- * the sources, as `0.v` for column `v` of source 0, and leave out casts that lose nothing.
+ * the sources, as `0.v` for column `v` of source 0, or `clicks.v` of a source with that name, and leave out casts that
+ * lose nothing.
  *
  * @param sources    the sources, in the order of the offset log
  * @param watermarks column and delay of each watermark
@@ -23,8 +24,9 @@ private[ckpt] object QueryMeaning {
 /**
  * @param text      format and place of the source
  * @param directory number of its directory below `sources`: a source that is used twice has one
+ * @param name      name that the query gives it
  */
-private[ckpt] final case class SourceMeaning(text: String, directory: Int)
+private[ckpt] final case class SourceMeaning(text: String, directory: Int, name: Option[String] = None)
 
 /**
  * @param detail    what else decides about the state: kind of a join, gap of session windows

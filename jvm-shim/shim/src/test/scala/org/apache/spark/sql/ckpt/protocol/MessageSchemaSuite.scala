@@ -78,7 +78,7 @@ class MessageSchemaSuite extends AnyFunSuite {
     SegmentRef(0, 6, new Blocks(Array(1), Array(20L)), 60, Some("x"), 100, Seq(PartitionFilter(3, Set(1))))
 
   private val meaning = QueryMeaning(
-    Seq(SourceMeaning("kafka subscribe=t", 0)),
+    Seq(SourceMeaning("kafka subscribe=t", 0), SourceMeaning("rate", 1, Some("ticks"))),
     Seq(OperatorMeaning(1, "agg", Some("INNER join"), Seq(KeyMeaning("k", "0.k", "k")),
       Seq(KeyMeaning("k", "1.k", "k")), Seq("a", "b"),
       Seq(FunctionMeaning("sum(0.v)", "sum(v)", Seq("sum"), Some(Seq(None, Some("0"))), Seq("sum"))))),
