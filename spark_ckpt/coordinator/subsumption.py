@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 _CLOSE_SECONDS = 5.0
 
-GATHERED = 8
+GATHERED = 16
 """Subsumed checkpoints that are dropped at once, at most, where deletions are deferred."""
 
 GATHER_SECONDS = 60.0
