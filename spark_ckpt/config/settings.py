@@ -65,7 +65,8 @@ RETAINED = Setting[int](
     "count",
     2,
     f"Number of completed checkpoints to keep, at least {MIN_RETAINED}: Spark may need the one before the newest. "
-    "On object stores and HDFS, up to fifteen more for at most a minute. Cannot be combined with `cleanup=deleteOnEnd`.",
+    "On object stores and HDFS, up to fifteen more for at most a minute. Cannot be combined with "
+    "`cleanup=deleteOnEnd`.",
     whole(MIN_RETAINED),
 )
 RETAINED_AGE = Setting[float](
