@@ -26,6 +26,21 @@ def iso_time(timestamp_ms: int) -> str:
     return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def time_ms(time: datetime) -> int:
+    """A time in milliseconds since 1970 UTC. A time without a time zone is in UTC."""
+    moment = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
+    return int(moment.timestamp() * 1000)
+
+
+def parse_time(text: str) -> datetime:
+    """A time in ISO 8601, which may end with `Z`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)  # before Python 3.11, no Z
+
+
 def count(number: int, noun: str) -> str:
     """A number with a noun, in the plural unless it is 1."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from spark_ckpt.cli.output import JsonOutput, Output, TextOutput
+from spark_ckpt.figures import parse_time
 from spark_ckpt.location.errors import TagNameError
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.location.selecting import selected_id
@@ -114,7 +115,7 @@ def _time(_: click.Context, parameter: click.Parameter, value: str | None) -> da
     if value is None:
         return None
     try:
-        return datetime.fromisoformat(value.removesuffix("Z") + "+00:00" if value.endswith("Z") else value)
+        return parse_time(value)
     except ValueError:
         raise click.BadParameter(
             f"'{value}' is not a time in ISO 8601, such as 2026-03-01T12:00", param=parameter

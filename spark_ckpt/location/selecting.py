@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TypeAlias
 
+from spark_ckpt.figures import time_ms
 from spark_ckpt.location.errors import NoCheckpointAtTimeError
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.location.tags import Tags
@@ -31,12 +32,11 @@ def selected_id(location: CheckpointLocation, selection: Selection) -> int | Non
         return Tags(location.of_query()).find(selection).checkpoint_id
     if not isinstance(selection, datetime):
         return selection
-    moment = selection if selection.tzinfo is not None else selection.replace(tzinfo=timezone.utc)
-    time_ms = int(moment.timestamp() * 1000)
+    until_ms = time_ms(selection)
     tagged = {} if location.is_savepoint else Tags(location.of_query()).records()
     there = tagged | {record.id: record for record in location.checkpoints()}
-    complete = [record for record in there.values() if record.timestamp_ms <= time_ms]
+    complete = [record for record in there.values() if record.timestamp_ms <= until_ms]
     if not complete:
         first_ms = min((record.timestamp_ms for record in there.values()), default=None)
-        raise NoCheckpointAtTimeError(location.path, time_ms, first_ms)
+        raise NoCheckpointAtTimeError(location.path, until_ms, first_ms)
     return max(complete, key=lambda record: record.id).id

@@ -143,8 +143,10 @@ def collect_garbage(
 
 def _unneeded_schemas(storage: Storage, log: Scan) -> Iterator[Leftover]:
     """Files that evolutions of the query have replaced, once every checkpoint from before them is gone."""
+    if not (found := list(evolutions(storage))):
+        return
     oldest = min((record.batch_id for record in (*log.records, *Tags(storage).records().values())), default=-1)
-    for replaced in evolutions(storage):
+    for replaced in found:
         if replaced.batch_id < oldest:
             for name in files_below(storage, replaced.root):
                 yield Leftover(name.removeprefix(f"{CKPT}/"), storage.size(name), None)

@@ -16,6 +16,7 @@ from spark_ckpt.clock import SystemClock
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
 from spark_ckpt.driver_jvm.objects import stepped_query
 from spark_ckpt.errors import PySparkNotFoundError
+from spark_ckpt.figures import parse_time, time_ms
 from spark_ckpt.reading import read_state
 from spark_ckpt.testing.errors import BatchTimeoutError, NotUnderTestError
 
@@ -71,7 +72,7 @@ class QueryTest:
         self._is_temporary = directory is None
         self._directory = Path(tempfile.mkdtemp(prefix="query-test-") if directory is None else directory).resolve()
         self._timeout = timeout
-        self._now_ms = _milliseconds(now)
+        self._now_ms = time_ms(now)
         self._running: Any = None
         self._ahead_ms = 0
         frames = {name: self._input(name) for name in self._schemas}
@@ -109,7 +110,7 @@ class QueryTest:
         """Watermark of the last batch with a progress report, in UTC; None without one."""
         progress: Any = None if self.query is None else self.query.lastProgress
         text = None if progress is None else progress["eventTime"].get("watermark")
-        return None if text is None else datetime.fromisoformat(text.replace("Z", "+00:00"))
+        return None if text is None else parse_time(text)
 
     def write_state(
         self, rows: RowSource | Mapping[str, RowSource], *, watermark: datetime | None = None
@@ -131,7 +132,7 @@ class QueryTest:
             self.location,
             rows,
             output_mode=self._output_mode,
-            watermark_ms=0 if watermark is None else _milliseconds(watermark),
+            watermark_ms=0 if watermark is None else time_ms(watermark),
             clock=_Fixed(self._now_ms),
         )
 
@@ -271,11 +272,6 @@ def _check_session(spark: SparkSession) -> None:
         raise NotUnderTestError("its session is one of Spark Connect; use a classic one")
     if spark.conf.get(PROVIDER_KEY, None) != PROVIDER_CLASS:
         raise NotUnderTestError("its session is not set up: build it with spark_ckpt.configure(SparkSession.builder)")
-
-
-def _milliseconds(time: datetime) -> int:
-    moment = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
-    return int(moment.timestamp() * 1000)
 
 
 def _struct(schema: StructType | str) -> StructType:
