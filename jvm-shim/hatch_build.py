@@ -113,8 +113,14 @@ def compile_shim(minor: str) -> None:
     ]
     result = subprocess.run(command, cwd=JVM, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode != 0:
-        tail = "\n".join(result.stdout.strip().splitlines()[-30:])
-        raise JarBuildError(f"Maven could not build the shim for Spark {minor} ({' '.join(command)}):\n{tail}")
+        reasons = "\n".join(reasons_in(result.stdout.splitlines()))
+        raise JarBuildError(f"Maven could not build the shim for Spark {minor} ({' '.join(command)}):\n{reasons}")
+
+
+def reasons_in(lines: list[str], limit: int = 30) -> list[str]:
+    """What Maven and the compiler say, without the calls of their plugins, which would fill the end of the output."""
+    said = [line for line in lines if line.strip() and not line.lstrip().startswith("at ")]
+    return said[:limit]
 
 
 def remove_stale(minor: str) -> None:

@@ -143,7 +143,11 @@ def _explain_losses(losses: Sequence[Loss]) -> str:
     )
 
 
+_NAMED = {1: "Flink 1.1 and 1.2", 7: "Flink with regional checkpoints, FLIP-600"}
+"""Writers of unsupported versions (Flink: `SavepointV1Serializer`, `MetadataV7Serializer`)."""
+
+
 def _explain(version: int) -> str:
-    if version == 1:
-        return "version 1 (Flink 1.1 and 1.2) is not supported; versions 2 to 6 are"
+    if version in _NAMED:
+        return f"version {version} ({_NAMED[version]}) is not supported; versions 2 to 6 are"
     return f"unknown version {version}; versions 2 to 6 are supported"

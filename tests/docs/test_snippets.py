@@ -28,6 +28,7 @@ ELSEWHERE = {
     "change-a-query.md": 2,
     "start-from-history.md": 2,
     "testing-queries.md": 3,
+    "pipelines.md": 1,
 }
 HERE = {
     "README.md": 1,

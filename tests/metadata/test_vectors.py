@@ -161,11 +161,15 @@ def test_merged_channel_state_is_refused_by_name() -> None:
         assert refused.value.field.endswith("input_channel_state[0].type")
 
 
-def test_a_newer_version_is_refused_by_name() -> None:
+@pytest.mark.parametrize(
+    ("version", "named"),
+    [(1, r"version 1 \(Flink 1.1"), (7, r"version 7 \(.*regional checkpoints"), (8, "unknown version 8")],
+)
+def test_another_version_is_refused_by_name(version: int, named: str) -> None:
     content = NEWER_FLINK[0].content
-    with pytest.raises(UnsupportedMetadataVersionError, match="unknown version 7") as refused:
-        loads(content[:7] + b"\x07" + content[8:])
-    assert refused.value.version == 7
+    with pytest.raises(UnsupportedMetadataVersionError, match=named) as refused:
+        loads(content[:7] + bytes((version,)) + content[8:])
+    assert refused.value.version == version
 
 
 @pytest.mark.parametrize("vector", LOADING_MUTANTS, ids=str)

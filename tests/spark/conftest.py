@@ -31,6 +31,7 @@ IN_CLUSTERS = {
     "test_evolve_in_clusters",
     "test_hdfs",
     "test_kafka_restore",
+    "test_pipelines",
     "test_restore",
     "test_yarn",
 }

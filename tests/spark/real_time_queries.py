@@ -17,13 +17,19 @@ from tests.support.checkpoints import CheckpointJudge, committed_batches, log_re
 from tests.support.kafka import KafkaBroker
 from tests.support.processes import BRIDGE, DriverJob, find_below, job_arguments, kill
 from tests.support.provider import ProviderUnderTest
-from tests.support.sinks import assert_same_rows
+from tests.support.sinks import Rows, assert_same_rows
 from tests.support.topics import Topic, unique_name
 
 INTERVAL = "700 milliseconds"
 """Length of the batches, so that a test sees many of them."""
 
 KEYS = 12
+
+OUTPUTS = {"counts": "key string, n long, total long", "unique": SCHEMA, "settled": "key string, n long, settled long"}
+"""Schema of the output by plan."""
+
+COLUMNS = {"counts": (1, 2), "unique": (2, 0), "settled": (1, 1)}
+"""Number of columns of the key and of the value, by plan. Further columns of the output are not part of the answer."""
 
 
 class RealTimeQueries:
@@ -34,17 +40,24 @@ class RealTimeQueries:
         folder: folder of the queries and of the drivers' logs.
         provider: the state-store provider.
         rng: source of the input and of the moments of kills.
-        names: names of the queries; what comes before a hyphen is the plan, `counts` or `unique`.
+        names: names of the queries; what comes before a hyphen is the plan, `counts`, `unique` or `settled`.
+        jar: jar with the Scala classes of a query.
     """
 
     def __init__(
-        self, broker: KafkaBroker, folder: Path, provider: ProviderUnderTest, rng: random.Random, names: Sequence[str]
+        self,
+        broker: KafkaBroker,
+        folder: Path,
+        provider: ProviderUnderTest,
+        rng: random.Random,
+        names: Sequence[str],
+        jar: Path | None = None,
     ) -> None:
         self.folder = folder
         self.names = names
         self.started: list[DriverJob] = []
         self._servers, self._provider, self._rng = broker.bootstrap_servers, provider, rng
-        self._prefix = unique_name("rt")
+        self._prefix, self._jar = unique_name("rt"), jar
         self._inputs = {name: self._topic(name).create(PARTITIONS) for name in names}
         for name in names:
             self._output(name).create(1)
@@ -125,15 +138,21 @@ class RealTimeQueries:
         Spark's sink for Kafka is at least once, so outputs may repeat. The state has each row exactly once.
         """
         for name in self.names:
-            is_unique = name.startswith("unique")
+            plan = name.partition("-")[0]
             rows = self._inputs[name].rows()
-            answer = list(dict.fromkeys(rows)) if is_unique else answer_of_sums((None, *row) for row in rows)
-            newest = {row if is_unique else row[:1]: row for row in self._output(name).rows()}
+            sums = answer_of_sums((None, *row) for row in rows)
+            key, values = COLUMNS[plan]
+            answer = list(dict.fromkeys(rows)) if plan == "unique" else [row[: key + values] for row in sums]
+            newest = {row[:key]: row[: key + values] for row in self.outputs(name)}
             assert_same_rows(list(newest.values()), answer)
-            state = read_state(str(self.location(name))).to_arrow().to_pylist()
-            values = [(*row["key"].values(), *(() if is_unique else row["value"].values())) for row in state]
-            assert_same_rows(values, answer)
+            variable = "count" if plan == "settled" else None
+            state = read_state(str(self.location(name)), variable=variable).to_arrow().to_pylist()
+            assert_same_rows([(*row["key"].values(), *list(row["value"].values())[:values]) for row in state], answer)
             judge.check(self.location(name), orphans=True, real_time=True)
+
+    def outputs(self, name: str) -> Rows:
+        """Rows in the output topic of a query, oldest first."""
+        return self._output(name).rows()
 
     def stop(self) -> None:
         """Kills the drivers that still run."""
@@ -142,6 +161,8 @@ class RealTimeQueries:
 
     def _start(self, **options: object) -> DriverJob:
         options |= {"servers": self._servers, "prefix": self._prefix, "queries": ",".join(self.names)}
+        if self._jar:
+            options["jar"] = self._jar
         job = DriverJob("real_time.py", self.folder, job_arguments(self._provider, **options))
         self.started.append(job)
         return job
@@ -154,5 +175,4 @@ class RealTimeQueries:
         return Topic(self._servers, SCHEMA, f"{self._prefix}-{name}")
 
     def _output(self, name: str) -> Topic:
-        schema = SCHEMA if name.startswith("unique") else "key string, n long, total long"
-        return Topic(self._servers, schema, f"{self._prefix}-{name}-out")
+        return Topic(self._servers, OUTPUTS[name.partition("-")[0]], f"{self._prefix}-{name}-out")

@@ -15,7 +15,7 @@ from tests.support.checkpoints import CheckpointJudge, completed_checkpoints
 from tests.support.events import SCHEMA
 from tests.support.feeds import Feed, at
 from tests.support.provider import CKPT_PREFIX, PROVIDER_KEY, ProviderUnderTest
-from tests.support.sinks import assert_same_rows
+from tests.support.sinks import Rows, assert_same_rows
 
 if TYPE_CHECKING:
     from tests.support.connect import ConnectServer
@@ -73,6 +73,25 @@ def test_a_client_runs_a_query_with_state(client: Any, feed: Feed, tmp_path: Pat
     # Reading state takes a location and no session: it works wherever the location can be reached.
     state = spark_ckpt.read_state(str(tmp_path / "checkpoint")).to_arrow().to_pylist()
     assert {row["key"]["key"] for row in state} == set(keys)
+
+
+def test_a_function_for_each_batch(client: Any, feed: Feed, tmp_path: Path) -> None:
+    """It runs in a clone of the client's session, whose settings are not the query's."""
+    counts = feed.stream(client).groupBy("key").count()
+    out = str(tmp_path / "out")
+
+    def write(batch: Any, batch_id: int) -> None:
+        batch.sparkSession.conf.set("spark.sql.shuffle.partitions", "1")
+        batch.write.mode("overwrite").parquet(f"{out}/{batch_id}")
+
+    writer = counts.writeStream.outputMode("complete").foreachBatch(write).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    keys = [str(row[1]) for row in feed.rows()]
+    answer: Rows = [(key, keys.count(key)) for key in set(keys)]
+    assert_same_rows([tuple(row) for row in client.read.parquet(f"{out}/{BATCHES - 1}").collect()], answer)
+    state = spark_ckpt.read_state(str(tmp_path / "checkpoint")).to_arrow().to_pylist()
+    assert_same_rows([(row["key"]["key"], row["value"]["count"]) for row in state], answer)
+    assert len(completed_checkpoints(tmp_path / "checkpoint")) == BATCHES
 
 
 def test_a_setting_of_a_session_counts_for_its_queries_only(

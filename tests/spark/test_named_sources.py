@@ -1,4 +1,4 @@
-"""Queries that name their sources, with the offset log that Spark keeps by name."""
+"""Queries that name their sources, and since Spark 4.3 their sink: the logs that Spark keeps by name."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from spark_ckpt import evolve, read_state
+from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
+from spark_ckpt.migrate import export_location, import_location
+from spark_ckpt.migrate.stopped_query import HDFS_PROVIDER
 from tests.support.cli import run
 from tests.support.invariants import assert_invariants
 from tests.support.provider import ProviderUnderTest
-from tests.support.spark_version import since
+from tests.support.spark_version import MINOR, order, since
 
-pytestmark = since("4.2", "names of sources")
+pytestmark = [pytest.mark.core, since("4.2", "names of sources")]
+
+NAMES_SINKS = order(MINOR) >= order("4.3")
+EVOLUTION = "spark.sql.streaming.queryEvolution."
 
 SCHEMA = "user STRING, n LONG"
 SOURCES = ("clicks", "views", "carts")
@@ -56,6 +62,8 @@ class NamedQuery:
     def drain(self, location: Path | None = None, frame: DataFrame | None = None) -> None:
         """Runs the query, or a changed one, over all of its input."""
         writer = (frame or self.frame()).writeStream.format("noop").outputMode("update")
+        if NAMES_SINKS:
+            writer._jwrite.name("counted")  # PySpark has no such method
         place = str(location or self.location)
         query = writer.trigger(availableNow=True).option("checkpointLocation", place).start()
         try:
@@ -70,10 +78,19 @@ class NamedQuery:
 
 
 @pytest.fixture
-def query(spark: SparkSession, provider: ProviderUnderTest, tmp_path: Path) -> NamedQuery:
+def begun_with() -> str:
+    """The provider of the query's first batches."""
+    return PROVIDER_CLASS
+
+
+@pytest.fixture
+def query(spark: SparkSession, provider: ProviderUnderTest, tmp_path: Path, begun_with: str) -> NamedQuery:
     if not provider.is_ours:
         pytest.skip("no checkpoints of spark-ckpt")
-    spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
+    spark.conf.set(PROVIDER_KEY, begun_with)
+    spark.conf.set(EVOLUTION + "enableSourceEvolution", "true")
+    if NAMES_SINKS:
+        spark.conf.set(EVOLUTION + "enableSinkEvolution", "true")
     spark.conf.set("spark.sql.streaming.offsetLog.formatVersion", "2")
     made = NamedQuery(spark, tmp_path)
     for source, users in (("clicks", "ab"), ("views", "ac"), ("carts", "a")):
@@ -90,6 +107,7 @@ def enter(*arguments: object) -> str:
 
 def test_commands_name_the_sources(query: NamedQuery) -> None:
     assert (query.location / "offsets" / "2").read_text().startswith("v2\n")
+    assert (query.location / "commits" / "2").read_text().startswith("v3\n" if NAMES_SINKS else "v1\n")
     assert query.state() == query.answer
     listed = run("list", query.location, "--sources", "--json").json["checkpoints"]
     assert {source["name"] for source in listed[-1]["sources"]} == set(SOURCES)
@@ -144,3 +162,24 @@ def test_a_changed_query(query: NamedQuery, tmp_path: Path) -> None:
     query.add("views", "a")
     query.drain(tmp_path / "evolved", frame=changed())
     assert query.state(tmp_path / "evolved") == query.answer
+
+
+@pytest.mark.parametrize("begun_with", [HDFS_PROVIDER])
+def test_an_import(query: NamedQuery, spark: SparkSession) -> None:
+    import_location(spark, str(query.location), force=True)
+    assert query.state() == query.answer
+    spark.conf.set(PROVIDER_KEY, PROVIDER_CLASS)
+    query.add("views", "a", "e")
+    query.drain()
+    assert query.state() == query.answer
+    assert_invariants(query.location)
+
+
+def test_an_export(query: NamedQuery, spark: SparkSession, tmp_path: Path) -> None:
+    exported = tmp_path / "exported"
+    export_location(spark, str(query.location), str(exported), "spark-hdfs", force=True)
+    spark.conf.set(PROVIDER_KEY, HDFS_PROVIDER)
+    query.add("clicks", "a", "e")
+    query.drain(exported)
+    counts = spark.read.format("statestore").load(str(exported)).collect()
+    assert {row["key"]["user"]: row["value"]["count"] for row in counts} == query.answer

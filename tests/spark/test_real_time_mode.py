@@ -21,18 +21,22 @@ from tests.faults.injection import arm
 from tests.faults.points import Cell, Kind, point_named
 from tests.faults.real_time import run_cells
 from tests.faults.table import faulty_python, markdown
-from tests.spark.jobs.real_time import PARTITIONS
+from tests.spark.jobs.real_time import ALLOWLIST_KEY, PARTITIONS
+from tests.spark.processors import RememberingRows
 from tests.spark.real_time_queries import RealTimeQueries
 from tests.support.checkpoints import CheckpointJudge, committed_batches, completed_checkpoints, log_records
 from tests.support.kafka import KafkaBroker
 from tests.support.provider import CKPT, CKPT_PREFIX, PROVIDER_KEY
 from tests.support.real_time import RealTimeStream
+from tests.support.scala import compile_jar
 from tests.support.spark_version import since
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.core, since("4.3", "state in real-time mode")]
 
-Start = Callable[[Sequence[str]], RealTimeQueries]
+Start = Callable[..., RealTimeQueries]
+
+SETTLED_COUNTS = Path(__file__).parent / "scala" / "SettledCounts.scala"
 
 
 @pytest.fixture
@@ -40,8 +44,8 @@ def queries(kafka: KafkaBroker, tmp_path: Path, rng: random.Random) -> Iterator[
     """Makes the queries of a test."""
     made: list[RealTimeQueries] = []
 
-    def make(names: Sequence[str]) -> RealTimeQueries:
-        made.append(RealTimeQueries(kafka, tmp_path, CKPT, rng, names))
+    def make(names: Sequence[str], jar: Path | None = None) -> RealTimeQueries:
+        made.append(RealTimeQueries(kafka, tmp_path, CKPT, rng, names, jar))
         return made[-1]
 
     yield make
@@ -102,6 +106,21 @@ def test_state_is_refused_without_our_file_manager(spark: SparkSession, begun: t
     before = files(location)
     with pytest.raises(Py4JJavaError, match=r"\[SessionConfigError\] .*CheckpointLogFileManager"):
         real_time(counts, location).start()
+    assert files(location) == before
+
+
+def test_transform_with_state_is_refused_without_its_setting(
+    spark: SparkSession, begun: tuple[DataFrame, Path]
+) -> None:
+    """Spark's own message names an operator that the user has not written."""
+    _, location = begun
+    spark.conf.unset(PROVIDER_KEY)
+    spark.conf.set(CKPT_PREFIX + "realTimeMode", "experimental")
+    before = files(location)
+    other = RealTimeStream(spark).frame().groupBy("value")
+    processed = other.transformWithState(RememberingRows(), "value int", "update", "none")
+    with pytest.raises(Py4JJavaError, match=rf"\[SessionConfigError\] .*{ALLOWLIST_KEY}=false"):
+        real_time(processed, location).start()
     assert files(location) == before
 
 
@@ -167,6 +186,27 @@ def test_kills_of_driver_and_coordinator(queries: Start, judge: CheckpointJudge)
     both.finish(job)
     both.check(judge)
     assert not both.failures("counts") + both.failures("unique")
+
+
+@pytest.mark.slow
+def test_transform_with_state_and_timers(queries: Start, tmp_path: Path, judge: CheckpointJudge) -> None:
+    """Timers fire while a batch is open, before and after a kill of the driver."""
+    settled = queries(["settled"], compile_jar(SETTLED_COUNTS, tmp_path / "scala"))
+    settled.send()
+    job = settled.start()
+    settled.await_batches(job)
+    before = len(settled.outputs("settled"))
+    settled.send()
+    settled.await_batches(job)
+    assert any(row[2] for row in settled.outputs("settled")[before:])
+    settled.send()
+    settled.kill_at_random(job)
+    job = settled.start()
+    settled.await_batches(job)
+    settled.send()
+    settled.finish(job)
+    settled.check(judge)
+    assert not settled.failures("settled")
 
 
 DURABLE_AND_KILLED = Cell(point_named("real time: record durable, answer to the end offsets"), Kind.KILL_DRIVER)

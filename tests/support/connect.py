@@ -53,9 +53,14 @@ class ConnectServer:
         """The server's output so far."""
         return self.log.read_text(errors="replace")
 
+    @property
+    def address(self) -> str:
+        """Address for clients."""
+        return f"sc://127.0.0.1:{self._port}"
+
     def session(self) -> SparkSession:
         """A new session of a new client."""
-        return SparkSession.builder.remote(f"sc://127.0.0.1:{self._port}").create()
+        return SparkSession.builder.remote(self.address).create()
 
     def __enter__(self) -> ConnectServer:
         try:

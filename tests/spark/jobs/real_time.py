@@ -28,6 +28,8 @@ FINISH = "finish"
 FAILURES = "failures"
 """File with one line for each failed run of a query: the name of the error."""
 
+ALLOWLIST_KEY = "spark.sql.streaming.realTimeMode.allowlistCheck"
+
 PARTITIONS = 2
 """Partitions of the topics and of the state."""
 
@@ -46,7 +48,14 @@ def unique(events: DataFrame) -> DataFrame:
     return events.dropDuplicates(["key", "value"])
 
 
-PLANS = {"counts": counts, "unique": unique}
+def settled(events: DataFrame) -> DataFrame:
+    """Rows of each key, again some time later, computed by `SettledCounts.scala`."""
+    spark = events.sparkSession
+    result = spark._jvm.SettledCounts.of(events._jdf)  # type: ignore[union-attr]
+    return DataFrame(result, spark).toDF("key", "n", "settled")
+
+
+PLANS = {"counts": counts, "unique": unique, "settled": settled}
 """Plans by the first part of a query's name, up to a hyphen."""
 
 
@@ -61,6 +70,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--real-time", help="length of the batches, such as '1 second'; without it, micro-batches")
     parser.add_argument("--around", choices=("yes", "no"), default="no", help="micro-batches before and after")
     parser.add_argument("--python", help="the side process's Python")
+    parser.add_argument("--jar", help="jar with the Scala classes of a query")
     return parser.parse_args(arguments)
 
 
@@ -73,15 +83,18 @@ def session(options: argparse.Namespace) -> SparkSession:
         "spark.sql.streaming.realTimeMode.minBatchDuration": "100",
         CKPT_PREFIX + "realTimeMode": "experimental",
         **({CKPT_PREFIX + "python": options.python} if options.python else {}),
+        **({"spark.driver.extraClassPath": options.jar} if options.jar else {}),
     }
     master = f"local[{2 * PARTITIONS * queries}]"  # the tasks of all stages run at once
     return open_session(PROVIDERS[options.provider], options.folder, master=master, conf=conf, kafka=True)
 
 
-def real_time_session(spark: SparkSession) -> SparkSession:
+def real_time_session(spark: SparkSession, names: list[str]) -> SparkSession:
     """Session of queries in real-time mode. Spark refuses one that sets our provider, even in the defaults."""
     session = spark.newSession()
     session.conf.unset(PROVIDER_KEY)
+    if any(name.startswith("settled") for name in names):
+        session.conf.set(ALLOWLIST_KEY, "false")
     return session
 
 
@@ -141,7 +154,7 @@ def main(arguments: list[str]) -> None:
         new = [name for name in names if not (options.folder / name / "checkpoint" / "commits" / "0").exists()]
         if around:
             run_micro_batches(spark, options, new)
-        run_in_real_time(real_time_session(spark), options, names)
+        run_in_real_time(real_time_session(spark, names), options, names)
     if around or not options.real_time:
         run_micro_batches(spark, options, names)
     spark.stop()

@@ -15,7 +15,11 @@ private[ckpt] object RealTimeStarts {
   def of(plan: LogicalPlan): Option[RealTimeStart] = plan match {
     case start: WriteToStreamStatement
         if StreamingPlans.realTimeMs(start.trigger).isDefined && start.inputQuery.exists(_.isStateful) =>
-      Some(RealTimeStart(start.userSpecifiedName, start.userSpecifiedCheckpointLocation, start.hadoopConf))
+      Some(RealTimeStart(
+        start.userSpecifiedName,
+        start.userSpecifiedCheckpointLocation,
+        start.hadoopConf,
+        start.inputQuery.exists(StreamingPlans.transformsWithState)))
     case _ => None
   }
 

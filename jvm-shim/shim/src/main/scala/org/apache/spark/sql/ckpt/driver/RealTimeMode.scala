@@ -33,7 +33,9 @@ private[ckpt] object RealTimeMode extends Logging {
       conf.checkpointLocation.flatMap(root => start.name.map(new Path(root, _)))
     }
     location.flatMap(providerOf(session, start, _)) match {
-      case Some(Provider.Ours) => check(conf.getAllConfs, start.hadoopConf)
+      case Some(Provider.Ours) =>
+        check(conf.getAllConfs, start.hadoopConf)
+        if (start.transformsWithState && checksOperators(conf.getAllConfs)) throw withoutOurOperator
       case Some(_) =>
       case None => if (!conf.contains(Provider.Key)) logWarning(withoutUs(location.fold("a new location")(_.toString)))
     }
@@ -56,6 +58,12 @@ private[ckpt] object RealTimeMode extends Logging {
     if (hadoopConf.get(FileManagerKey) != manager) throw withoutFileManager(manager)
   }
 
+  /** A setting since Spark 4.3, so not by its name in `SQLConf`. */
+  private val AllowlistKey = "spark.sql.streaming.realTimeMode.allowlistCheck"
+
+  private def checksOperators(settings: Map[String, String]): Boolean =
+    settings.get(AllowlistKey).forall(_.trim.equalsIgnoreCase("true"))
+
   private val FileManagerKey = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
 
   private def unsupported = new CheckpointFailure("SessionConfigError",
@@ -69,6 +77,10 @@ private[ckpt] object RealTimeMode extends Logging {
   private def withoutFileManager(manager: String) = new CheckpointFailure("SessionConfigError",
     s"state in real-time mode needs $FileManagerKey=$manager, which 'configure' sets: a checkpoint completes when " +
       "Spark writes the offsets of its batch")
+
+  private def withoutOurOperator = new CheckpointFailure("SessionConfigError",
+    s"transformWithState in real-time mode needs $AllowlistKey=false: Spark's list has its own operator, which runs " +
+      "with its RocksDB provider only, and not the one that our extension puts in its place")
 
   /** Another driver has replaced the offsets of a batch that this driver is about to commit. */
   def replacedOffsets(location: String, batchId: Long) = new CheckpointFailure("OffsetsReplacedError",

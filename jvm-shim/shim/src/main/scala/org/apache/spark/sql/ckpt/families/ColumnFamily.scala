@@ -71,6 +71,14 @@ private[ckpt] final class KeyScans(encoder: Option[RocksDBKeyStateEncoder]) {
   def rangeScan(entries: TableReader, start: Option[UnsafeRow], end: Option[UnsafeRow]): EntryIterator =
     entries.rangeScan(encoded(start), encoded(end))
 
+  /**
+   * The range from the keys with a prefix on.
+   *
+   * @throws UnsupportedOperationException if the keys have no order
+   */
+  def scanFrom(entries: TableReader, prefix: UnsafeRow): EntryIterator =
+    entries.rangeScan(encoder.map(_.encodePrefixKey(prefix)).orNull, null)
+
   /** @throws UnsupportedOperationException if the keys have no order */
   def removeRange(table: KeyedTable, start: UnsafeRow, end: UnsafeRow): Unit =
     table.removeRange(encoded(Some(start)), encoded(Some(end)))

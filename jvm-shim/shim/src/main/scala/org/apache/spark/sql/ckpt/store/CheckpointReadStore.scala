@@ -107,6 +107,11 @@ private[ckpt] abstract class StoreReads[F <: TableReader](subtask: SubtaskStore,
     pairs(found, found.scans.rangeScan(found.entries, startKey, endKey))
   }
 
+  protected def scanFrom(prefix: UnsafeRow, columnFamily: String): StateStoreIterator[UnsafeRowPair] = {
+    val found = family("reusableIterator", columnFamily)
+    pairs(found, found.scans.scanFrom(found.entries, prefix))
+  }
+
   override def iteratorWithMultiValues(colFamilyName: String): StateStoreIterator[UnsafeRowPair] = {
     val found = listFamily("iteratorWithMultiValues", colFamilyName)
     multiPairs(found, found.entries.iterator())

@@ -6,7 +6,7 @@ import io.github.sparkckpt.engine.backend.KeyedTable
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.ckpt.compat.{WriteMethodsSince41, WriteMethodsSince42}
+import org.apache.spark.sql.ckpt.compat.{ReusableScans, WriteMethodsSince41, WriteMethodsSince42}
 import org.apache.spark.sql.ckpt.families.ColumnFamily
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
@@ -27,6 +27,7 @@ private[ckpt] final class CheckpointStateStore(
     with StateStore
     with WriteMethodsSince41
     with WriteMethodsSince42
+    with ReusableScans
     with Logging {
 
   private object Phase extends Enumeration {

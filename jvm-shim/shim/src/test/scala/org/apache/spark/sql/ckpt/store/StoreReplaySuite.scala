@@ -88,6 +88,35 @@ class StoreReplaySuite extends AnyFunSuite {
     }
   }
 
+  test("the change feed gives a deletion for each key of a deleted range") {
+    for (feed <- Seq("outcome", "writes")) StoreHarness.withFamilies("changeFeed" -> feed) { (h, provider) =>
+      def batch(version: Long)(body: CheckpointStateStore => Unit): Unit = {
+        val store = provider.getStore(version)
+        store.createColFamilyIfAbsent("times", number, number, RangeKeyScanStateEncoderSpec(number, Seq(0)))
+        body(store)
+        store.commit()
+      }
+      batch(0)(store => for (n <- -2L to 5L) store.put(h.row(n), h.row(10 * n), "times"))
+      batch(1) { store =>
+        store.put(h.row(4), h.row(41), "times")
+        store.deleteRange(h.row(-1), h.row(5), "times")
+        store.put(h.row(2), h.row(21), "times")
+      }
+      val seen = changes(provider.getStateStoreChangeDataReader(2, 2, Some("times"), None))
+      val deleted = seen.collect { case (1, "delete", key, -1) => key }
+      val written = seen.collect { case (1, "update", key, value) => key -> value }
+      if (feed == "writes") {
+        assert(deleted.sorted == (-1L to 4L) && written.sorted == Seq(2 -> 21, 4 -> 41))
+      } else {
+        assert(deleted.sorted == Seq(-1, 0, 1, 3, 4) && written == Seq(2 -> 21))
+      }
+      val store = provider.getStore(2)
+      store.createColFamilyIfAbsent("times", number, number, RangeKeyScanStateEncoderSpec(number, Seq(0)))
+      assert(store.iterator("times").map(_.value.getLong(0)).toSeq == Seq(-20, 21, 50))
+      store.abort()
+    }
+  }
+
   test("a version is replayed from an earlier one, to be read or to be written to") {
     StoreHarness.withFamilies() { (h, provider) =>
       fourBatches(h, provider)
