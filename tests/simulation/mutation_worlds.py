@@ -46,6 +46,8 @@ TAGGED = Profile(
     faults=Faults(pause=0.6),
     batches=10,
 )
+TAGGED_WHILE_DROPPED = replace(TAGGED, is_remote=True, gathered=1)
+"""A dropped checkpoint's files stay for one more batch, in which a command may still read them."""
 SHARED_FILES = Profile(large=1.0, speculation=1.0, parallelism=3, settings={"inlineThreshold": "0"})
 MANY_ATTEMPTS = Profile(
     speculation=0.5, fetch_failure=0.8, executors=3, layout="stages", faults=Faults(error=0.05), lost_events=0.1

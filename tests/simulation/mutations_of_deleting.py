@@ -42,6 +42,7 @@ from tests.simulation.mutation_worlds import (
     SHARED_FILES,
     STANDING_STILL,
     TAGGED,
+    TAGGED_WHILE_DROPPED,
     TAKING_OVER,
 )
 from tests.simulation.profile import Profile
@@ -155,7 +156,7 @@ DELETING: dict[str, Mutation] = {
         _tags_listed_before_the_records_are_gone, f"{DELETED}|is gone", TAGGED
     ),
     "no look for the record after the tag": Mutation(
-        replaced(tagging, "_is_logged", lambda storage, record: True), f"{DELETED}|is gone", TAGGED
+        replaced(tagging, "_is_logged", lambda storage, record: True), f"{DELETED}|is gone", TAGGED_WHILE_DROPPED
     ),
     "tags unknown to a start": Mutation(replaced(backlog.Backlog, "_read_tagged", lambda self: []), DELETED, TAGGED),
     "tags unknown to garbage collection": Mutation(

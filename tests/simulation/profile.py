@@ -63,6 +63,7 @@ class Profile:
         slow: most batches that the writing of a base or a merge takes; 0 if it takes some seconds.
         local_disk: probability that an executor's local disk fails when a store needs it.
         is_lazy: whether states may be restored lazily, although they have few rows here.
+        gathered: replacement for `subsumption.GATHERED`, since runs are short here; None keeps the original.
         small_bytes: replacement for `policy.SMALL_BYTES`, since segments are small here; None keeps the original.
     """
 
@@ -87,6 +88,7 @@ class Profile:
     claims_kept: int = 16
     foreign: bool = False
     idle: int | None = None
+    gathered: int | None = None
     small_bytes: int | None = None
     real_time: float = 0.0
     merges: bool = False
@@ -159,6 +161,8 @@ class Profile:
                 drawn = replace(drawn, slow=8)
         if drawn.executors == 1 and drawn.parallelism > 1:
             drawn = replace(drawn, local_disk=0.05)
+        if drawn.is_remote and drawn.parallelism == 2:
+            drawn = replace(drawn, gathered=2)
         if drawn.executors == 3 and store != "standalone":
             drawn = replace(drawn, weights={**drawn.weights, TAG: 3.0})
         if drawn.executors == 2 and store != "standalone" and cleanup == "retain" and not real_time:

@@ -17,6 +17,7 @@ from spark_ckpt.compaction import policy, tiers
 from spark_ckpt.completed import ClaimRecord
 from spark_ckpt.completed.base import MAX_CLAIMS, RecordStore
 from spark_ckpt.completed.zookeeper_session import ZooKeeperSession
+from spark_ckpt.coordinator import subsumption
 from spark_ckpt.errors import LogMissingError, StorageError
 from spark_ckpt.migrate import earlier_state
 from spark_ckpt.operations.errors import CollectionRefusedError
@@ -156,6 +157,7 @@ class World:
             patch.object(RecordStore, "_surplus_claims", self._surplus_claims),
             self.rolling_back.noted(),
             patch("spark_ckpt.checkpoint.load.loads", read_metadata),
+            patch.object(subsumption, "GATHERED", self.profile.gathered or subsumption.GATHERED),
             patch.object(policy, "SMALL_BYTES", self.profile.small_bytes or policy.SMALL_BYTES),
             patch.object(tiers, "MIN_BASE", 0 if self.profile.merges else tiers.MIN_BASE),
             patch.object(restore_plan, "MIN_LAZY_ROWS", 0 if self.profile.is_lazy else restore_plan.MIN_LAZY_ROWS),
