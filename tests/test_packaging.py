@@ -182,6 +182,12 @@ def test_names_what_is_missing_without_java(hook: ModuleType, tmp_path: Path, sc
         hook.check_java(fake_maven(tmp_path, script))
 
 
+def test_a_failed_build_names_the_errors_of_the_compiler(hook: ModuleType) -> None:
+    calls = [f"    at scala.tools.nsc.Global.compile{n} (Global.scala:{n})" for n in range(100)]
+    said = ["[ERROR] A.scala:3: not found: value x", "", "[ERROR] scala compilation failed"]
+    assert hook.reasons_in([said[0], *calls, said[1], *calls, said[2]]) == [said[0], said[2]]
+
+
 def test_accepts_java_17_and_newer(hook: ModuleType, tmp_path: Path) -> None:
     for version in ("17", "17.0.15", "21.0.1"):
         hook.check_java(fake_maven(tmp_path, f"echo 'Java version: {version}, vendor: X'"))

@@ -161,8 +161,7 @@ class Profile:
                 drawn = replace(drawn, slow=8)
         if drawn.executors == 1 and drawn.parallelism > 1:
             drawn = replace(drawn, local_disk=0.05)
-        if drawn.is_remote and drawn.parallelism == 2:
-            drawn = replace(drawn, gathered=2)
+        drawn = replace(drawn, gathered=2 if drawn.is_remote and drawn.parallelism == 2 else None)
         if drawn.executors == 3 and store != "standalone":
             drawn = replace(drawn, weights={**drawn.weights, TAG: 3.0})
         if drawn.executors == 2 and store != "standalone" and cleanup == "retain" and not real_time:

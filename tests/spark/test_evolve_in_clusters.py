@@ -107,6 +107,7 @@ def test_on_a_standalone_cluster(jobs: Jobs, rng: random.Random, tmp_path: Any) 
     jobs.judge.check(jobs.location, all_retained=False)
 
 
+@pytest.mark.long
 def test_on_hdfs(jobs: Jobs, rng: random.Random, hdfs: Hdfs) -> None:
     location = hdfs.new_location()
     changed_in_the_middle(jobs, rng, location, hdfs.on_the_web(location), "driver")

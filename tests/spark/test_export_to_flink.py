@@ -201,7 +201,7 @@ class KeepingInEventTime(Keeping):
 
 
 @needs_rows
-@pytest.mark.parametrize("mode", ["processingTime", "eventTime"])
+@pytest.mark.parametrize("mode", [pytest.param("processingTime", marks=pytest.mark.long), "eventTime"])
 def test_transform_with_state(
     mode: str, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random
 ) -> None:
@@ -241,7 +241,9 @@ def test_transform_with_state(
     flink_agrees(runner, exported, line)
 
 
-@pytest.mark.parametrize("within", [False, True], ids=["for-ever", "within-watermark"])
+@pytest.mark.parametrize(
+    "within", [pytest.param(False, marks=pytest.mark.long, id="for-ever"), pytest.param(True, id="within-watermark")]
+)
 def test_deduplication(within: bool, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 3):
@@ -319,7 +321,7 @@ def test_group_state(line: str, spark: SparkSession, runner: QueryRunner, rng: r
     flink_agrees(runner, exported, line)
 
 
-@pytest.mark.parametrize("version", [2, pytest.param(4, marks=needs_join_format(4))])
+@pytest.mark.parametrize("version", [2, pytest.param(4, marks=[pytest.mark.long, needs_join_format(4)])])
 def test_join(version: int, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     """Format 4 has lists, which Spark's own reader cannot read by side: all input rows are there."""
     spark.conf.set("spark.sql.streaming.join.stateFormatVersion", str(version))

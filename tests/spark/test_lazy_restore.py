@@ -99,7 +99,7 @@ def test_a_batch_with_few_keys_restores_little(
     finish(spark, runner, feed, sink)
 
 
-@pytest.mark.parametrize("codec", ["lz4", "none"])
+@pytest.mark.parametrize("codec", ["lz4", pytest.param("none", marks=pytest.mark.long)])
 def test_starts_in_sequence_look_rows_up_in_the_base_below_the_deltas(
     spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog, start: Start, rng: random.Random, codec: str
 ) -> None:
