@@ -45,6 +45,9 @@ FRESH = "fresh"
 
 HERE = Path(__file__).parent
 
+LARGE = ("spark/", "soak/cluster/", "simulation/", "versions/", "faults/", "test_session.py")
+"""Folders and modules whose tests take minutes."""
+
 # No deadline: on a busy machine, the duration of an example proves nothing.
 settings.register_profile("same examples", deadline=None, suppress_health_check=OF_THE_MACHINE, derandomize=True)
 settings.register_profile("fresh examples", deadline=None, suppress_health_check=OF_THE_MACHINE, print_blob=True)
@@ -54,11 +57,15 @@ settings.load_profile("fresh examples" if os.environ.get(SEED_VARIABLE) == FRESH
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups tests by file for `pytest -n 3 --dist loadgroup`, except for those in `tests/spark`."""
+    """Groups tests by file for `pytest -n 3 --dist loadgroup`, except for those in `tests/spark`.
+
+    Large groups begin first: one that begins last would run alone at the end.
+    """
     for item in items:
         path = item.path.relative_to(HERE)
         if path.parts[0] != "spark":
             item.add_marker(pytest.mark.xdist_group(path.as_posix()))
+    items.sort(key=lambda item: not item.path.relative_to(HERE).as_posix().startswith(LARGE))
 
 
 @pytest.fixture

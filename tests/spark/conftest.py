@@ -36,15 +36,16 @@ IN_CLUSTERS = {
     "test_yarn",
 }
 """Modules whose drivers run beside servers or on a cluster. They take about as long as the other drivers."""
-OF_TRANSFERS = ("test_import", "test_export", "test_transfer")
-"""Prefixes of modules about imports and exports. They take a third of the time of all tests on a shared session."""
+OF_TRANSFERS = ("test_import", "test_export", "test_transfer", "test_evolve", "test_lazy_restore")
+"""Prefixes of modules about imports, exports, evolutions and lazy restores. They take half the time of all tests on a
+shared session."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist collects the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Runs the check by real Flink last, because it reads what all other tests have written.
 
-    With pytest-xdist, the tests form four groups: imports and exports, others on the shared Spark session, those in
+    With pytest-xdist, the tests form four groups: those of `OF_TRANSFERS`, others on the shared Spark session, those in
     clusters, and those with drivers of their own. Each process knows the checkpoint locations of its groups only.
     """
     items.sort(key=lambda item: item.path.name == LAST)

@@ -7,12 +7,11 @@ import pytest
 from tests.support.checkpoints import CheckpointJudge
 
 
-@pytest.mark.parametrize("group", ["spark session", "drivers", "clusters"])
+@pytest.mark.parametrize("group", ["spark session", "transfers", "drivers", "clusters"])
 def test_flink_agrees_on_every_metadata(judge: CheckpointJudge, group: str) -> None:
     """Flink's own loader reads every retained `_metadata` and finds the same content as our Python code.
 
-    Runs once per group of tests, since each pytest-xdist process knows only the locations of its own tests. Those of
-    imports and exports leave nothing to this judge.
+    Runs once per group of tests, since each pytest-xdist process knows only the locations of its own tests.
     """
     if not judge.provider.is_ours:
         pytest.skip("only our provider leaves metadata files")
