@@ -1,4 +1,5 @@
-"""History of grouping keys: what the files of the retained checkpoints say about their rows, batch by batch."""
+"""History of grouping keys: what the files of the retained checkpoints, and of those with tags, say about their rows,
+batch by batch."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from spark_ckpt.format.key_groups import key_group_of
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.metadata import KeyGroupRange
+from spark_ckpt.operations.tagging import with_tags
 from spark_ckpt.progress import Progress
 from spark_ckpt.state.blocks import Entries
 from spark_ckpt.state.catalog import StateCatalog, state_in
@@ -110,7 +112,7 @@ def history_of(
     operator: int | str | None = None,
     progress: Progress = lambda done, of: None,
 ) -> KeyHistory:
-    """What the retained checkpoints say about grouping keys, batch by batch.
+    """What the retained checkpoints, and those with tags, say about grouping keys, batch by batch.
 
     A chain has the changes of each batch since its base, so two checkpoints tell of many batches. Merged deltas and
     bases tell only what several batches have led to. Of each segment, only blocks of the keys' key groups are read, or
@@ -129,7 +131,7 @@ def history_of(
     """
     path = os.fspath(location)
     place = CheckpointLocation.open(path)
-    records = _lineage(place.checkpoints())
+    records = _lineage(_readable(place))
     newest = state_in(place, records[-1].id if records else None)
     stores = newest.of_operator(operator)
     selected = grouping_keys(keys, stores)
@@ -152,6 +154,12 @@ def history_of(
         before = record.version
     known = tuple(FamilyHistory(each.view, tuple(each.changes)) for each in histories if each.changes)
     return KeyHistory(path, len(selected), tuple(read), segments, known)
+
+
+def _readable(place: CheckpointLocation) -> list[CheckpointRecord]:
+    """Checkpoints of the log, and those that tags retain, ascending by id."""
+    records = place.checkpoints()
+    return records if place.is_savepoint else with_tags(place.storage, records)[0]
 
 
 def _lineage(records: Sequence[CheckpointRecord]) -> list[CheckpointRecord]:
@@ -271,7 +279,7 @@ def _found_in(
         catalog = state_in(place, record.id)
         return [sorted(_steps_of(catalog, each, selected, before), key=lambda step: step.version) for each in histories]
     except SparkCkptError:
-        if record.id in {each.id for each in place.checkpoints()}:
+        if record.id in {each.id for each in _readable(place)}:
             raise
         return None
 

@@ -17,6 +17,7 @@ from spark_ckpt.location.listing import list_completed
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.operations.rollback import roll_back
 from spark_ckpt.operations.savepoint import take_savepoint
+from spark_ckpt.operations.tagging import tag_checkpoint, untag_checkpoint
 from spark_ckpt.storage import LocalStorage
 from tests.edit.hashed_state import USER, Entry, HashedState, counts, user
 from tests.support.state_location import row, schema
@@ -121,6 +122,22 @@ def test_what_a_base_has_replaced_is_told_by_earlier_checkpoints(three_batches: 
     assert changes_of(tmp_path, "a") == [(0, 0, "insert", "a", 1), (1, 2, "update", "a", 2), (3, 3, "update", "a", 9)]
     assert changes_of(tmp_path, "b") == [(0, 0, "insert", "b", 1), (1, 3, "delete", "b", None)]
     assert changes_of(tmp_path, "c") == [(1, 2, "insert", "c", 3)]
+
+
+def test_a_tagged_checkpoint_tells_what_its_files_say(three_batches: HashedState, tmp_path: Path) -> None:
+    earlier = list_completed(three_batches.storage).records
+    tag_checkpoint(three_batches.storage, earlier[1].id, "second")
+    three_batches.compact(SegmentKind.BASE, {"default": [entry("a", 2), entry("c", 3)]})
+    three_batches.batch({"default": [entry("a", 9)]})
+    only_the_newest_of(three_batches)
+    history = history_of(tmp_path, of("a", "b"))
+    assert earlier[1].id in history.checkpoints
+    told_with_it = changes_of(tmp_path, "a", "b")
+    untag_checkpoint(three_batches.storage, "second")
+    assert changes_of(tmp_path, "a", "b") == [(0, 2, "present", "a", 2), (3, 3, "update", "a", 9)]
+    assert (0, 0, "insert", "a", 1) in told_with_it
+    assert "b" in {change[3] for change in told_with_it}
+    assert (3, 3, "update", "a", 9) in told_with_it
 
 
 def test_merged_deltas_tell_what_several_batches_led_to(three_batches: HashedState, tmp_path: Path) -> None:
