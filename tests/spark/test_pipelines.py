@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from spark_ckpt import read_state
+from spark_ckpt.config.spark_settings import EXTENSIONS_CLASS
 from tests.docs.pages import DOCS, blocks
 from tests.support.cli import run
+from tests.support.delta import DELTA_CONF, delta_jars, needs_delta
 from tests.support.gateway import PYSPARK_JARS
 from tests.support.invariants import assert_invariants
 from tests.support.provider import ProviderUnderTest
@@ -22,7 +24,7 @@ from tests.support.spark_version import since
 if TYPE_CHECKING:
     from tests.support.connect import ConnectServer
 
-pytestmark = [pytest.mark.long, since("4.1", "Declarative Pipelines")]
+pytestmark = [pytest.mark.long, since("4.1", "Declarative Pipelines"), needs_delta]
 
 PAGE = DOCS / "pipelines.md"
 COMMAND = PYSPARK_JARS.parent / "bin" / "spark-pipelines"
@@ -35,7 +37,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, provider: ProviderUnderTest
     pytest.importorskip("grpc", reason="a client of Spark Connect needs grpcio")
     from tests.support.connect import ConnectServer
 
-    with ConnectServer(tmp_path_factory.mktemp("connect"), {}) as server:
+    extensions = f"{EXTENSIONS_CLASS},{DELTA_CONF['spark.sql.extensions']}"
+    settings = DELTA_CONF | {"spark.sql.extensions": extensions, "spark.sql.sources.default": "delta"}
+    with ConnectServer(tmp_path_factory.mktemp("connect"), settings, jars=delta_jars()) as server:
         yield server
 
 

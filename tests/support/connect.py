@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -25,7 +25,7 @@ PATIENCE = 600.0
 class ConnectServer:
     """The server, with our settings given at its start."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str], *, jars: Sequence[Path] = ()) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._port = int(free.getsockname()[1])
         conf = SMALL_CONF | {"spark.sql.warehouse.dir": str(folder / "warehouse")} | dict(settings)
@@ -34,7 +34,7 @@ class ConnectServer:
             "spark.connect.grpc.binding.port": str(self._port),
         }
         command = [str(SPARK_SUBMIT), "--master", "local[2]", "--class", SERVER]
-        command += ["--properties-file", str(PROPERTIES), "--jars", str(jar_path())]
+        command += ["--properties-file", str(PROPERTIES), "--jars", ",".join(map(str, [jar_path(), *jars]))]
         for key, value in conf.items():
             command += ["--conf", f"{key}={value}"]
         self.log = folder / "connect-server.log"
