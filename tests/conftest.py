@@ -46,13 +46,17 @@ FRESH = "fresh"
 HERE = Path(__file__).parent
 
 LARGE = ("spark/", "soak/cluster/", "simulation/", "versions/", "faults/", "test_session.py")
-"""Folders and modules whose tests take minutes."""
+"""Folders and modules whose tests take minutes, in the order in which they begin."""
 
 # No deadline: on a busy machine, the duration of an example proves nothing.
 settings.register_profile("same examples", deadline=None, suppress_health_check=OF_THE_MACHINE, derandomize=True)
 settings.register_profile("fresh examples", deadline=None, suppress_health_check=OF_THE_MACHINE, print_blob=True)
 start_drivers_quickly()
 settings.load_profile("fresh examples" if os.environ.get(SEED_VARIABLE) == FRESH else "same examples")
+
+
+def _rank(path: str) -> int:
+    return next((rank for rank, large in enumerate(LARGE) if path.startswith(large)), len(LARGE))
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
@@ -65,7 +69,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         path = item.path.relative_to(HERE)
         if path.parts[0] != "spark":
             item.add_marker(pytest.mark.xdist_group(path.as_posix()))
-    items.sort(key=lambda item: not item.path.relative_to(HERE).as_posix().startswith(LARGE))
+    items.sort(key=lambda item: _rank(item.path.relative_to(HERE).as_posix()))
 
 
 @pytest.fixture
