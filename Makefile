@@ -29,6 +29,7 @@ FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
 FLINK_JOB := jvm-shim/flink-bench/target/flink-bench.jar
 # Tests with drivers of their own wait a lot, so three processes keep two cores busy. The core of each minor is one.
 PROCESSES := 3
+# Groups of tests begin in the order that tests/conftest.py gives them.
 IN_PARALLEL := -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder
 ACTIONLINT := $(VENV)/bin/actionlint
 

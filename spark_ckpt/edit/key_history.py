@@ -131,7 +131,7 @@ def history_of(
     """
     path = os.fspath(location)
     place = CheckpointLocation.open(path)
-    records = _lineage(_readable(place))
+    records = _lineage(with_tags(place)[0])
     newest = state_in(place, records[-1].id if records else None)
     stores = newest.of_operator(operator)
     selected = grouping_keys(keys, stores)
@@ -154,12 +154,6 @@ def history_of(
         before = record.version
     known = tuple(FamilyHistory(each.view, tuple(each.changes)) for each in histories if each.changes)
     return KeyHistory(path, len(selected), tuple(read), segments, known)
-
-
-def _readable(place: CheckpointLocation) -> list[CheckpointRecord]:
-    """Checkpoints of the log, and those that tags retain, ascending by id."""
-    records = place.checkpoints()
-    return records if place.is_savepoint else with_tags(place.storage, records)[0]
 
 
 def _lineage(records: Sequence[CheckpointRecord]) -> list[CheckpointRecord]:
@@ -279,7 +273,7 @@ def _found_in(
         catalog = state_in(place, record.id)
         return [sorted(_steps_of(catalog, each, selected, before), key=lambda step: step.version) for each in histories]
     except SparkCkptError:
-        if record.id in {each.id for each in _readable(place)}:
+        if record.id in {each.id for each in with_tags(place)[0]}:
             raise
         return None
 

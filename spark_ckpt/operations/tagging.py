@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.completed import CheckpointRecord, RecordFiles
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError
+from spark_ckpt.location.find import CheckpointLocation
 from spark_ckpt.location.listing import list_completed, recorded
 from spark_ckpt.location.tags import Tag, Tags, check_tag_name
 from spark_ckpt.operations.errors import TagRefusedError
@@ -106,21 +106,20 @@ def untag_checkpoint(storage: Storage, name: str) -> Tag:
     return tag
 
 
-def with_tags(
-    storage: Storage, records: Sequence[CheckpointRecord]
-) -> tuple[list[CheckpointRecord], dict[int, list[str]]]:
-    """Checkpoints of the log together with those that only tags retain, ascending by id, and the tags by checkpoint.
-
-    Args:
-        storage: storage of the checkpoint location.
-        records: checkpoints of the log.
+def with_tags(location: CheckpointLocation) -> tuple[list[CheckpointRecord], dict[int, list[str]]]:
+    """Completed checkpoints together with those that only tags retain, ascending by id, and the tags by checkpoint. A
+    savepoint has no tags.
 
     Raises:
         DamagedRecordError: a tag is damaged.
         StorageError: the tags cannot be read.
+        SparkCkptError: as in `CheckpointLocation.checkpoints`.
     """
+    records = location.checkpoints()
+    if location.is_savepoint:
+        return records, {}
     by_id = {record.id: record for record in records}
-    tags, names = Tags(storage), dict[int, list[str]]()
+    tags, names = Tags(location.storage), dict[int, list[str]]()
     for tag in tags.list():
         if tag.checkpoint_id not in by_id:
             if (record := tags.read(tag)) is None:

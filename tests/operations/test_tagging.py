@@ -123,7 +123,7 @@ def test_several_tags_of_a_checkpoint(query: Query) -> None:
     untag_checkpoint(query.storage, "a")
     query.run(range(12, 14))
     assert_whole(query.storage, 5)
-    records, tags = with_tags(query.storage, CheckpointLocation.open(query.storage.location).checkpoints())
+    records, tags = with_tags(CheckpointLocation.open(query.storage.location))
     assert [record.id for record in records] == [5, *ids(query.storage)]
     assert tags == {5: ["b"]}
 

@@ -41,23 +41,16 @@ class RealTimeQueries:
         provider: the state-store provider.
         rng: source of the input and of the moments of kills.
         names: names of the queries; what comes before a hyphen is the plan, `counts`, `unique` or `settled`.
-        jar: jar with the Scala classes of a query.
     """
 
     def __init__(
-        self,
-        broker: KafkaBroker,
-        folder: Path,
-        provider: ProviderUnderTest,
-        rng: random.Random,
-        names: Sequence[str],
-        jar: Path | None = None,
+        self, broker: KafkaBroker, folder: Path, provider: ProviderUnderTest, rng: random.Random, names: Sequence[str]
     ) -> None:
         self.folder = folder
         self.names = names
         self.started: list[DriverJob] = []
         self._servers, self._provider, self._rng = broker.bootstrap_servers, provider, rng
-        self._prefix, self._jar = unique_name("rt"), jar
+        self._prefix = unique_name("rt")
         self._inputs = {name: self._topic(name).create(PARTITIONS) for name in names}
         for name in names:
             self._output(name).create(1)
@@ -161,8 +154,6 @@ class RealTimeQueries:
 
     def _start(self, **options: object) -> DriverJob:
         options |= {"servers": self._servers, "prefix": self._prefix, "queries": ",".join(self.names)}
-        if self._jar:
-            options["jar"] = self._jar
         job = DriverJob("real_time.py", self.folder, job_arguments(self._provider, **options))
         self.started.append(job)
         return job

@@ -34,7 +34,7 @@ from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.core, since("4.3", "state in real-time mode")]
 
-Start = Callable[..., RealTimeQueries]
+Start = Callable[[Sequence[str]], RealTimeQueries]
 
 SETTLED_COUNTS = Path(__file__).parent / "scala" / "SettledCounts.scala"
 
@@ -44,8 +44,8 @@ def queries(kafka: KafkaBroker, tmp_path: Path, rng: random.Random) -> Iterator[
     """Makes the queries of a test."""
     made: list[RealTimeQueries] = []
 
-    def make(names: Sequence[str], jar: Path | None = None) -> RealTimeQueries:
-        made.append(RealTimeQueries(kafka, tmp_path, CKPT, rng, names, jar))
+    def make(names: Sequence[str]) -> RealTimeQueries:
+        made.append(RealTimeQueries(kafka, tmp_path, CKPT, rng, names))
         return made[-1]
 
     yield make
@@ -191,16 +191,16 @@ def test_kills_of_driver_and_coordinator(queries: Start, judge: CheckpointJudge)
 @pytest.mark.slow
 def test_transform_with_state_and_timers(queries: Start, tmp_path: Path, judge: CheckpointJudge) -> None:
     """Timers fire while a batch is open, before and after a kill of the driver."""
-    settled = queries(["settled"], compile_jar(SETTLED_COUNTS, tmp_path / "scala"))
+    settled, jar = queries(["settled"]), compile_jar(SETTLED_COUNTS, tmp_path / "scala")
     settled.send()
-    job = settled.start()
+    job = settled.start(jar=jar)
     settled.await_batches(job)
     before = len(settled.outputs("settled"))
     settled.send()
     eventually(lambda: any(row[2] for row in settled.outputs("settled")[before:]), what="timers fire")
     settled.send()
     settled.kill_at_random(job)
-    job = settled.start()
+    job = settled.start(jar=jar)
     settled.await_batches(job)
     settled.send()
     settled.finish(job)

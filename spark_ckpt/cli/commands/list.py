@@ -118,12 +118,12 @@ def list_with_sources(
         SparkCkptError: as in `CheckpointLocation.checkpoints` and `CheckpointLocation.checkpoint_of`.
     """
     listed, sources = [], {}
-    records, tags = _with_tags(location)
+    records, tags = with_tags(location)
     for record in newest(records, last):
         try:
             metadata = location.checkpoint_of(record).metadata
         except StateFileNotFoundError:
-            if record.id in {retained.id for retained in _with_tags(location)[0]}:
+            if record.id in {retained.id for retained in with_tags(location)[0]}:
                 raise
             continue
         listed.append(record)
@@ -132,12 +132,6 @@ def list_with_sources(
     if servers is not None:
         ends = read_end_offsets(servers, topics_of(source for each in sources.values() for source in each))
     return CheckpointList(location.path, listed, sources, ends, tags=tags)
-
-
-def _with_tags(location: CheckpointLocation) -> tuple[list[CheckpointRecord], dict[int, list[str]]]:
-    """The completed checkpoints, those that only tags retain included, and the tags."""
-    records = location.checkpoints()
-    return (records, {}) if location.is_savepoint else with_tags(location.storage, records)
 
 
 @click.command("list")
@@ -172,7 +166,7 @@ def list_checkpoints(
         checkpoint_location = CheckpointLocation.open(location)
         if sources or servers is not None:
             return list_with_sources(checkpoint_location, servers, last)
-        records, tags = _with_tags(checkpoint_location)
+        records, tags = with_tags(checkpoint_location)
         return CheckpointList(location, newest(records, last), tags=tags)
 
     if watch_seconds is None:

@@ -13,25 +13,20 @@ private[ckpt] trait ReusableScans extends SupportsReusableIterator { store: Read
   /** Entries in the order of their keys, from those with a prefix on. */
   protected def scanFrom(prefix: UnsafeRow, columnFamily: String): StateStoreIterator[UnsafeRowPair]
 
-  /** Begins at the first key. The end of a batch closes it. */
+  /** Begins at the first key. */
   override def reusableIterator(colFamilyName: String): ReusableIterator[UnsafeRowPair] =
     new ReusableIterator[UnsafeRowPair] {
-      private var scan: StateStoreIterator[UnsafeRowPair] = _
-
-      private def current: StateStoreIterator[UnsafeRowPair] = {
-        if (scan == null) scan = store.iterator(colFamilyName)
-        scan
-      }
+      private var scan = store.iterator(colFamilyName)
 
       override def refreshAndSeekToPrefix(prefixKey: UnsafeRow): Unit = {
         close()
         scan = scanFrom(prefixKey, colFamilyName)
       }
 
-      override def hasNext: Boolean = current.hasNext
+      override def hasNext: Boolean = scan.hasNext
 
-      override def next(): UnsafeRowPair = current.next()
+      override def next(): UnsafeRowPair = scan.next()
 
-      override def close(): Unit = if (scan != null) scan.close()
+      override def close(): Unit = scan.close()
     }
 }

@@ -35,7 +35,7 @@ private[ckpt] object RealTimeMode extends Logging {
     location.flatMap(providerOf(session, start, _)) match {
       case Some(Provider.Ours) =>
         check(conf.getAllConfs, start.hadoopConf)
-        if (start.transformsWithState && checksOperators(conf.getAllConfs)) throw withoutOurOperator
+        if (start.transformsWithState && conf.getConfString(AllowlistKey, "true").toBoolean) throw withoutOurOperator
       case Some(_) =>
       case None => if (!conf.contains(Provider.Key)) logWarning(withoutUs(location.fold("a new location")(_.toString)))
     }
@@ -58,13 +58,10 @@ private[ckpt] object RealTimeMode extends Logging {
     if (hadoopConf.get(FileManagerKey) != manager) throw withoutFileManager(manager)
   }
 
-  /** A setting since Spark 4.3, so not by its name in `SQLConf`. */
-  private val AllowlistKey = "spark.sql.streaming.realTimeMode.allowlistCheck"
-
-  private def checksOperators(settings: Map[String, String]): Boolean =
-    settings.get(AllowlistKey).forall(_.trim.equalsIgnoreCase("true"))
-
   private val FileManagerKey = SQLConf.STREAMING_CHECKPOINT_FILE_MANAGER_CLASS.parent.key
+
+  /** `SQLConf` of Spark 4.0 has no such entry. */
+  private val AllowlistKey = "spark.sql.streaming.realTimeMode.allowlistCheck"
 
   private def unsupported = new CheckpointFailure("SessionConfigError",
     "a query with state cannot run in real-time mode before Spark 4.3. Start it with another trigger")
