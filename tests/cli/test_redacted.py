@@ -15,13 +15,16 @@ from tests.support.s3 import S3
 
 MARKER = "hunter2"
 SETTING = "spark.sql.streaming.stateStore.ckpt.retained"
+UNKNOWN_HOST = f"abfss://user:{MARKER}-and-more@host/q"
+"""Place that takes seconds to fail."""
+
 PLACES = [
     f"s3://AKIAUSER:{MARKER}-and-more@bucket/q",
     f"s3://AKIAUSER:{MARKER}/{MARKER}+more=@bucket/q",
     f"https://user:{MARKER}-and-more@127.0.0.1:1/q",
     f"http://127.0.0.1:1/q?X-Amz-Signature={MARKER}&sig={MARKER}",
     f"gopher://user:{MARKER}-and-more@host/q",
-    f"abfss://user:{MARKER}-and-more@host/q",
+    UNKNOWN_HOST,
     f"hdfs://user:{MARKER}-and-more@127.0.0.1:1/q",
 ]
 COMMANDS = [
@@ -62,7 +65,7 @@ def assert_redacted(done: Run) -> None:
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_a_place_that_cannot_be_read(place: str, options: tuple[str, ...], s3: S3) -> None:
-    for command in COMMANDS:
+    for command in COMMANDS[:1] if place == UNKNOWN_HOST else COMMANDS:
         assert_redacted(run(*command, *options, place))
     assert_redacted(run("diff", *options, place, 1, 2))
 

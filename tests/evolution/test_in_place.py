@@ -177,7 +177,7 @@ def test_with_nothing_to_change_nothing_is_written(query: HashedState) -> None:
     assert {n: d for n, d in query.files().items() if "rollbacks" not in n} == before
 
 
-@pytest.mark.parametrize("checkpoint_format", [1, 2])
+@pytest.mark.parametrize("checkpoint_format", [pytest.param(1, marks=pytest.mark.long), 2])
 def test_killed_at_any_write_it_is_the_old_query_or_the_new_one_or_does_not_start(
     tmp_path: Path, checkpoint_format: int
 ) -> None:

@@ -36,9 +36,19 @@ IN_CLUSTERS = {
     "test_yarn",
 }
 """Modules whose drivers run beside servers or on a cluster. They take about as long as the other drivers."""
-OF_TRANSFERS = ("test_import", "test_export", "test_transfer", "test_evolve", "test_lazy_restore")
-"""Prefixes of modules about imports, exports, evolutions and lazy restores. They take half the time of all tests on a
-shared session."""
+OF_TRANSFERS = (
+    "test_evolve",
+    "test_export",
+    "test_flink_goes_on",
+    "test_flink_reads_kafka",
+    "test_from_flink",
+    "test_import",
+    "test_lazy_restore",
+    "test_transfer",
+    "test_write_state",
+)
+"""Prefixes of modules about state that comes from elsewhere, goes elsewhere or changes, and about lazy restores. They
+take half the time of all tests on a shared session."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist collects the groups

@@ -25,7 +25,12 @@ def joined(changed: ChangedQuery, left: Sequence[str], right: Sequence[str], how
 
 @pytest.mark.core
 @pytest.mark.parametrize(
-    "join_format", ["2", pytest.param("3", marks=needs_join_format(3)), pytest.param("4", marks=needs_join_format(4))]
+    "join_format",
+    [
+        "2",
+        pytest.param("3", marks=[pytest.mark.long, needs_join_format(3)]),
+        pytest.param("4", marks=needs_join_format(4)),
+    ],
 )
 def test_the_payload_of_a_join(changed: ChangedQuery, spark: SparkSession, join_format: str) -> None:
     """A column more on the left, null in earlier rows; one less on the right."""

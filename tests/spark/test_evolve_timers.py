@@ -117,6 +117,7 @@ class Expiring(StatefulProcessor):
         return
 
 
+@pytest.mark.long
 def test_values_that_expire(changed: ChangedQuery) -> None:
     """Their times of expiry stay: those of the earlier query are gone after a batch of the changed one, even of keys
     without input."""

@@ -131,6 +131,7 @@ def test_aggregate_by_window(spark: SparkSession, runner: QueryRunner, rng: rand
     assert any(row[4] is None for row in found)
 
 
+@pytest.mark.long
 def test_an_average_is_no_accumulator_of_sql(
     line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random
 ) -> None:
@@ -268,6 +269,7 @@ def test_deduplication(within: bool, line: str, spark: SparkSession, runner: Que
     flink_agrees(runner, exported, line)
 
 
+@pytest.mark.long
 def test_session_windows(line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 3):

@@ -111,7 +111,9 @@ def _text(row: list[Any]) -> str:
 
 
 @lines
-@pytest.mark.parametrize("within", [False, True], ids=["for-ever", "within-watermark"])
+@pytest.mark.parametrize(
+    "within", [pytest.param(False, marks=pytest.mark.long, id="for-ever"), pytest.param(True, id="within-watermark")]
+)
 def test_deduplication(
     within: bool, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
 ) -> None:
@@ -139,7 +141,9 @@ def test_deduplication(
 
 
 @lines
-@pytest.mark.parametrize("has_zone", [False, True], ids=["local", "zoned"])
+@pytest.mark.parametrize(
+    "has_zone", [pytest.param(False, marks=pytest.mark.long, id="local"), pytest.param(True, id="zoned")]
+)
 def test_group_by_of_flink_sql(
     has_zone: bool, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
 ) -> None:

@@ -110,7 +110,9 @@ def rows_of(source: str, state: str, *columns: str) -> list[tuple[Any, ...]]:
     return [tuple(row[column] for column in columns) for row in rows]
 
 
-@pytest.mark.parametrize("kind", [pytest.param("rows", marks=needs_rows), "pandas"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("rows", marks=needs_rows), pytest.param("pandas", marks=pytest.mark.long)]
+)
 def test_a_transform_with_state_continues(
     kind: str, runner: QueryRunner, spark: SparkSession, tmp_path: Path, checkpoint_ids: None
 ) -> None:

@@ -29,7 +29,7 @@ def rows_of(batch: int) -> list[tuple[object, str, int]]:
     return [(at(n), f"k{n % 9}", n) for n in numbers if batch % 3 or n % 9 != 4]
 
 
-@pytest.mark.parametrize("is_long", [True, False])
+@pytest.mark.parametrize("is_long", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_each_value_is_that_of_its_batch(jobs: Jobs, is_long: bool) -> None:
     """With short chains, bases and merged deltas replace the deltas of single batches."""
     for batch in range(BATCHES):

@@ -23,8 +23,8 @@ from tests.support.provider import CKPT_PREFIX, ProviderUnderTest
 from tests.support.runner import QueryRunner
 from tests.support.sinks import BatchLog, assert_same_rows
 
-KEYS = 1_050_000
-"""Two partitions have more than the 500,000 keys from which a restore is lazy."""
+KEYS = 525_000
+"""More than the 500,000 keys of a partition from which a restore is lazy."""
 
 KEY_BYTES = 8
 """Fewest bytes per key of a load of everything: compressed with LZ4."""
@@ -49,8 +49,8 @@ def feed(spark: SparkSession, runner: QueryRunner, provider: ProviderUnderTest) 
     """Feed of the query, with the large first batch."""
     if not provider.is_ours:
         pytest.skip("about our restarts")
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    spark.conf.set(CKPT_PREFIX + "maxParallelism", "512")
+    spark.conf.set("spark.sql.shuffle.partitions", "1")
+    spark.conf.set(CKPT_PREFIX + "maxParallelism", "256")
     feed = runner.feed("rows", "key LONG, value LONG")
     feed.drop([(key, 1) for key in range(KEYS)])
     return feed
@@ -112,7 +112,7 @@ def test_starts_in_sequence_look_rows_up_in_the_base_below_the_deltas(
     assert all(base.has(ORDERED) for base in bases)
     state = sum(base.size for base in bases)
     for _ in range(4):
-        keys = [*rng.choices(earlier, k=100), *(rng.randrange(KEYS * 11 // 10) for _ in range(1800))]
+        keys = [*rng.choices(earlier, k=50), *(rng.randrange(KEYS * 11 // 10) for _ in range(900))]
         earlier += keys
         feed.drop([(key, 3) for key in keys])
         rows_before = len({key for key in earlier if key >= KEYS})
@@ -124,6 +124,7 @@ def test_starts_in_sequence_look_rows_up_in_the_base_below_the_deltas(
     finish(spark, runner, feed, sink)
 
 
+@pytest.mark.long
 def test_an_eager_start_restores_everything(
     spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog, start: Start
 ) -> None:
@@ -136,11 +137,11 @@ def test_an_eager_start_restores_everything(
     finish(spark, runner, feed, sink)
 
 
+@pytest.mark.long
 def test_the_first_batch_after_a_rescale_counts_the_rows(
     spark: SparkSession, runner: QueryRunner, feed: Feed, sink: BatchLog, start: Start
 ) -> None:
     """A rescale estimates the rows of each partition, and the load counts them."""
-    spark.conf.set("spark.sql.shuffle.partitions", "1")
     start(1)
     rescale(LocalStorage(runner.location), 2, force=True)
     feed.drop([(1, 5), (KEYS, 5)])

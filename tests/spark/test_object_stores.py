@@ -1,5 +1,6 @@
 """A query with its checkpoint location on an object store: executors through the store's connector, the coordinator
-through s3fs, gcsfs and adlfs. Two stores in each run of the tests, all of them in `make test-stores`."""
+through s3fs, gcsfs and adlfs. Google's in each run of the tests, Azure's in `make test-long`, those of S3 in
+`make test-stores`."""
 
 from __future__ import annotations
 
@@ -139,6 +140,7 @@ def test_a_driver_killed_on_google_cloud_storage(query_on: Callable[[ObjectStore
     kill_one(query_on(gcs))
 
 
+@pytest.mark.long
 def test_two_drivers_on_azure(query_on: Callable[[ObjectStore], Query], azure: ObjectStore) -> None:
     run_two(query_on(azure))
 

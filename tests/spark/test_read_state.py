@@ -88,7 +88,9 @@ def test_aggregate_of_every_type(spark: SparkSession, runner: QueryRunner, rng: 
 
 
 @needs_delta
-@pytest.mark.parametrize("zone", ["UTC", None], ids=["plain", "with-a-feature"])
+@pytest.mark.parametrize(
+    "zone", [pytest.param("UTC", id="plain", marks=pytest.mark.long), pytest.param(None, id="with-a-feature")]
+)
 def test_delta_table(zone: str | None, spark: SparkSession, tmp_path: Path) -> None:
     """Spark reads a Delta table that was written without Spark, and appends to it."""
     rows = pa.table(

@@ -24,7 +24,13 @@ def sessions(frame: DataFrame) -> DataFrame:
 
 
 @mainly_with_ids
-@pytest.mark.parametrize("merge_early", [False, True], ids=["merge-in-shuffle", "merge-before-shuffle"])
+@pytest.mark.parametrize(
+    "merge_early",
+    [
+        pytest.param(False, id="merge-in-shuffle"),
+        pytest.param(True, id="merge-before-shuffle", marks=pytest.mark.long),
+    ],
+)
 def test_sessions_in_append_mode(
     merge_early: bool,
     runner: QueryRunner,
