@@ -22,9 +22,9 @@ from spark_ckpt.spark_files.logs import BatchLog, SparkLog, entry_name
 from spark_ckpt.spark_files.rollbacks import ROLLBACK, Rollbacks, begin, finish
 from spark_ckpt.storage import Storage
 
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 20.0
 """Time between the marker of a rollback and the first move on storages without rename, if a driver may be running. It
-looks for the marker up to 5 s before it writes an entry of Spark's logs there (`LogFence` in the shim)."""
+looks for the marker up to 15 s before it writes an entry of Spark's logs there (`LogFence` in the shim)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 ROLL_BACK = "roll back"
-FRESH_SECONDS = 5.0
+FRESH_SECONDS = 15.0
 """`LogFence.FreshNanos`."""
 
 STALLS = 0.3

@@ -84,7 +84,7 @@ def roll_back_query(
     repetition.
 
     The last claim in the log tells whether a driver may be running. On this host the command looks up its process. A
-    driver elsewhere is fenced off; on object stores, the command waits 10 seconds for its writes. It refuses if the
+    driver elsewhere is fenced off; on object stores, the command waits 20 seconds for its writes. It refuses if the
     claim shows a driver that does not respect the fence, as with earlier releases. --force claims the location anyway.
 
     If the command is interrupted, run it again: until then, no query starts.

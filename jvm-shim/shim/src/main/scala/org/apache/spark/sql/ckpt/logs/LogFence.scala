@@ -38,8 +38,8 @@ private[ckpt] final class LogFence private (location: Path, val epoch: Long, sta
 
 private[ckpt] object LogFence {
 
-  /** Half of `GRACE_SECONDS` in `spark_ckpt.recovery.fence`, so that an entry can take the other half. */
-  val FreshNanos: Long = 5L * 1000 * 1000 * 1000
+  /** Five seconds less than `GRACE_SECONDS` in `spark_ckpt.recovery.fence`: the time that an entry may take. */
+  val FreshNanos: Long = 15L * 1000 * 1000 * 1000
 
   private val Directory = "ckpt/rollbacks"
   private val Marker = "([0-9]{20})\\.json".r
