@@ -16,7 +16,7 @@ from tests.simulation.mutation_worlds import DAMAGED, ROLLED_BACK, SLOW, TAGGED
 from tests.simulation.profile import INCIDENTS, Profile
 from tests.simulation.schedules import Tally, play, play_many
 
-SHORT, LONG = 4, 16
+SHORT, LONG = 2, 18
 """Tests with random schedules, in make test and in make test-long."""
 
 CHUNK = 100

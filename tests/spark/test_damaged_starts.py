@@ -189,8 +189,13 @@ SOME = {
 }
 """Damages by kind of query: at least one of each rule of Spark's."""
 
+OF_OTHERS = ("join", "kafka")
+"""Kinds whose rules are those of other kinds, in other files."""
 
-@pytest.mark.parametrize("kind", SOME)
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.long if kind in OF_OTHERS else ()) for kind in SOME]
+)
 def test_the_commands_say_what_a_start_says(queries: Queries, kind: str, tmp_path: Path) -> None:
     """Some damages to a query of each kind."""
     restarts = queries.stopped(kind)

@@ -101,6 +101,7 @@ def values_of(location: str) -> list[str]:
     return list(enter("read", location, "--limit", "1")["rows"][0]["value"])
 
 
+@pytest.mark.long
 def test_on_a_standalone_cluster(jobs: Jobs, rng: random.Random, tmp_path: Any) -> None:
     with StandaloneCluster(tmp_path / "cluster") as cluster:
         changed_in_the_middle(jobs, rng, str(jobs.location), str(jobs.location), "tasks", master=cluster.url)

@@ -94,6 +94,7 @@ class Listing(StatefulProcessor):
         return
 
 
+@pytest.mark.long
 @needs_rows
 def test_lists_move_in_order(changed: ChangedQuery, in_tasks: list[int]) -> None:
     def frame(*keys: str) -> DataFrame:

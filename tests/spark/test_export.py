@@ -35,7 +35,7 @@ IDS = {**OURS, FORMAT: "2"}
         pytest.param("chain", OURS, "changelog", marks=pytest.mark.long),
         pytest.param("count", IDS, "ids", marks=pytest.mark.long),
         pytest.param("outer-join", IDS, "ids", marks=pytest.mark.long),
-        ("count", IDS, "hdfs"),
+        pytest.param("count", IDS, "hdfs", marks=pytest.mark.long),
         pytest.param("outer-join-4", OURS, "changelog", marks=pytest.mark.long),
         pytest.param("processor", OURS, "changelog", marks=pytest.mark.long),
         ("processor", IDS, "ids"),

@@ -355,6 +355,7 @@ def totals(runner: QueryRunner) -> dict[str, tuple[int, ...]]:
     return {each["key"]["key"]: tuple(each["value"].values()) for each in rows}
 
 
+@pytest.mark.long
 def test_after_edits_moved_offsets_and_an_evolution(
     line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random
 ) -> None:

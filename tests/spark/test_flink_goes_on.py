@@ -110,6 +110,7 @@ def _text(row: list[Any]) -> str:
     return json.dumps(row, sort_keys=True)
 
 
+@pytest.mark.long
 @lines
 @pytest.mark.parametrize(
     "within", [pytest.param(False, marks=pytest.mark.long, id="for-ever"), pytest.param(True, id="within-watermark")]
@@ -215,6 +216,7 @@ def test_group_by_of_flink_sql(
         assert Counter(answer.rows) == expected
 
 
+@pytest.mark.long
 @lines
 def test_aggregate_of_flink_sql_without_grouping(
     line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path

@@ -49,6 +49,7 @@ def test_records_after_the_last_batch(line: str, kafka_count: KafkaCount, kafka:
     assert sorted((int(partition), int(offset)) for partition, offset in found) == expected
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("line", [OLDEST, pytest.param(NEWEST, marks=pytest.mark.flink)])
 def test_batch_answer_over_all_records(

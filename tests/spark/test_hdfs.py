@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tests.spark.jobs.running_count import GATE, waiting
 from tests.support.checkpoints import log_records
 from tests.support.feeds import at
@@ -15,6 +17,7 @@ FILES_OF_EXECUTORS = f"{CKPT_PREFIX}ackThreshold=0"
 """Setting with which executors write all of their state to files, and thus to HDFS."""
 
 
+@pytest.mark.long
 def test_a_driver_killed_on_hdfs(jobs: Jobs, rng: random.Random, hdfs: Hdfs) -> None:
     """SIGKILL of driver, JVM and side process at once; the next driver continues, with no row lost or counted twice."""
     location = hdfs.new_location()

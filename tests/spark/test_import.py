@@ -46,7 +46,7 @@ OURS = {PROVIDER_KEY: PROVIDER_CLASS}
         pytest.param("sessions", "changelog", True, True, marks=pytest.mark.long),
         pytest.param("chain", "changelog", False, False, marks=pytest.mark.long),
         pytest.param("windows", "ids", False, True, marks=pytest.mark.long),
-        ("outer-join", "ids", True, False),
+        pytest.param("outer-join", "ids", True, False, marks=pytest.mark.long),
         pytest.param("outer-join-4", "changelog", True, False, marks=pytest.mark.core),
         ("processor", "changelog", True, False),
     ],

@@ -17,7 +17,7 @@ from tests.support.sinks import BatchLog, Rows, assert_same_rows
 from tests.support.spark_version import needs_join_format
 
 TYPES = ["inner", "left_outer", "right_outer", "full_outer", "left_semi"]
-CORE, MIRRORED = {"inner", "full_outer"}, {"right_outer"}
+CORE, MIRRORED = {"inner", "full_outer"}, {"right_outer", "left_semi"}
 TYPES_AND_MARKS = [
     pytest.param(how, marks=pytest.mark.core if how in CORE else pytest.mark.long if how in MIRRORED else ())
     for how in TYPES

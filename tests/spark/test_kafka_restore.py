@@ -29,7 +29,8 @@ def main_job(
 
 @pytest.mark.slow
 @needs_delta
-@pytest.mark.parametrize("kills", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [1, 2])
 def test_driver_killed_in_the_middle_of_batches(
     main_job: KafkaMainJob, judge: CheckpointJudge, provider: ProviderUnderTest, kills: int
 ) -> None:

@@ -42,6 +42,7 @@ def test_a_query_with_merged_deltas_has_the_batch_answer_and_continues(
     job.finish()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("retained", [3, pytest.param(BATCHES, marks=pytest.mark.long)])
 def test_readers_understand_merged_deltas(
     job: LargeCount, spark: SparkSession, runner: QueryRunner, retained: int

@@ -136,6 +136,7 @@ def run_two(query: Query) -> None:
         assert words in first.output(), first.output()[-6000:]
 
 
+@pytest.mark.long
 def test_a_driver_killed_on_google_cloud_storage(query_on: Callable[[ObjectStore], Query], gcs: ObjectStore) -> None:
     kill_one(query_on(gcs))
 

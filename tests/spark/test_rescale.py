@@ -125,6 +125,7 @@ def test_random_chains(spark: SparkSession, runner: QueryRunner, rng: random.Ran
     assert_same_rows(rows, [tuple(row) for row in by_key(feed.table(spark)).collect()])
 
 
+@pytest.mark.long
 @pytest.mark.core
 def test_state_reader_after_a_rescale(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path
@@ -214,6 +215,7 @@ def test_deduplication(
     assert_same_rows(rows, list(dict.fromkeys((row[1],) for row in feed.rows())))
 
 
+@pytest.mark.long
 @mainly_with_ids
 def test_session_windows(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None
@@ -233,6 +235,7 @@ def test_session_windows(
     assert_same_rows(rows, without_end([tuple(row) for row in sessions(feed.table(spark)).collect()]))
 
 
+@pytest.mark.long
 @mainly_with_ids
 def test_state_of_groups(
     spark: SparkSession, runner: QueryRunner, rng: random.Random, tmp_path: Path, checkpoint_format: None

@@ -19,6 +19,7 @@ CHANGED = 600
 INITIAL = 40_000
 
 
+@pytest.mark.long
 def test_merges_read_nothing_from_s3(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """The store keeps copies of the deltas that it writes until they are merged."""
     jobs.feed.drop((at(n), f"k{n % 9}", n) for n in range(INITIAL))

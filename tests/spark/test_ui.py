@@ -141,6 +141,7 @@ def test_a_running_application_and_its_event_log(tmp_path: Path, jobs: list[Driv
         server.close()
 
 
+@pytest.mark.long
 def test_without_a_ui_the_driver_keeps_nothing_and_the_event_log_has_all(tmp_path: Path, jobs: list[DriverJob]) -> None:
     logs, folder = tmp_path / "logs", tmp_path / "driver"
     job = start(folder, *event_log(logs))

@@ -240,6 +240,7 @@ def check_pages(tab: Tab, waiting: str) -> None:
     assert {name.split("/")[2] for name in tab.browser.loaded()} == {own}
 
 
+@pytest.mark.long
 def test_the_tab_in_a_browser(browser: Browser, job: DriverJob, tmp_path: Path) -> None:
     folder = tmp_path / "driver"
     assert job.await_((folder / "ui").exists), job.output()[-4000:]
