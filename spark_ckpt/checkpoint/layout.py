@@ -25,6 +25,9 @@ TAGS = "tags"
 IMPORT_MARKER = "import.json"
 """Marker of an import, below `ckpt`."""
 
+MIRROR_NOTE = "mirror.json"
+"""Note of what a mirror follows, below `ckpt`."""
+
 CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)(?:-([0-9]+))?")
 """Directory of a checkpoint: its id, and the attempt number from the second attempt on."""
 

@@ -43,13 +43,24 @@ class Watchable(Result):
         """
 
 
+def interval(_: click.Context, parameter: click.Parameter, text: str) -> float:
+    """Callback of an option with the pause between two readings; in seconds.
+
+    Raises:
+        BadParameter: it is no duration, or too short or too long.
+    """
+    return _checked(parameter, text)
+
+
 def _seconds(_: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    if text is None:
-        return None
+    return None if text is None else _checked(parameter, text, ". Put --watch after LOCATION")
+
+
+def _checked(parameter: click.Parameter, text: str, hint: str = "") -> float:
     try:
         seconds = units.milliseconds(text) / 1000
     except ValueError as error:
-        raise click.BadParameter(f"{error}. Put --watch after LOCATION", param=parameter) from error
+        raise click.BadParameter(f"{error}{hint}", param=parameter) from error
     if not _MIN_SECONDS <= seconds <= _MAX_SECONDS:
         raise click.BadParameter(f"'{text}' is not between 100ms and 24h", param=parameter)
     return seconds

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spark_ckpt.checkpoint.layout import (
     CKPT,
     IMPORT_MARKER,
+    MIRROR_NOTE,
     SAVEPOINTS,
     SHARED,
     TAGS,
@@ -175,4 +176,4 @@ def _is_known(entry: FileInfo) -> bool:
     """True if we wrote an entry of `ckpt` other than a checkpoint's directory."""
     if entry.is_directory:
         return entry.name in _DIRECTORIES
-    return entry.name == IMPORT_MARKER or is_temporary(entry.name)
+    return entry.name in (IMPORT_MARKER, MIRROR_NOTE) or is_temporary(entry.name)

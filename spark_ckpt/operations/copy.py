@@ -160,14 +160,14 @@ class Copier:
         source = files_at(self._source, snapshot.record.batch_id)
 
         def copy_once() -> bool | None:
-            names = _spark_files(source, snapshot.record.batch_id)
+            names = spark_files(source, snapshot.record.batch_id)
             try:
                 for name in names:
                     self.copy(name, source)
             except StateFileNotFoundError:
                 return None  # a source has compacted its log
             # A listing of a changing directory may lack older entries than those it has.
-            return names == _spark_files(source, snapshot.record.batch_id) or None
+            return names == spark_files(source, snapshot.record.batch_id) or None
 
         until_stable(copy_once, self._source.describe(SOURCES))
         batch = snapshot.state().batch
@@ -182,7 +182,7 @@ class Copier:
             StorageError: an entry cannot be copied.
         """
         batch_id = snapshot.record.batch_id
-        for name in _log_entries(batch_id):
+        for name in log_entries(batch_id):
             offsets = recorded_offsets(snapshot.metadata) if name == entry_name(BatchLog.OFFSETS, batch_id) else None
             if offsets is None:
                 self.copy(name)
@@ -234,13 +234,13 @@ class Copier:
         """
         batch_id = snapshot.record.batch_id
         source = files_at(self._source, batch_id)
-        names = [*_spark_files(source, batch_id), QUERY, *_log_entries(batch_id)]
-        sizes = {**_state_files(snapshot.state().table), **_sizes(source, names)}
+        names = [*spark_files(source, batch_id), QUERY, *log_entries(batch_id)]
+        sizes = {**state_files(snapshot.state().table), **_sizes(source, names)}
         sizes |= {name: len(data) for name, data in written.items()}
         return self.result(snapshot, query_id, sizes)
 
     def _copy_state(self, table: ChainTable) -> None:
-        needed = _state_files(table)
+        needed = state_files(table)
         of, done = sum(needed.values()), 0
         for name, size in needed.items():
             self.copy(name)
@@ -251,12 +251,12 @@ class Copier:
             del self._sizes[name]
 
 
-def _state_files(table: ChainTable) -> dict[str, int]:
+def state_files(table: ChainTable) -> dict[str, int]:
     """Names and sizes of the state files, relative to the location."""
     return {in_location(entry.path): entry.file_size for entry in all_entries(table) if entry.path is not None}
 
 
-def _log_entries(batch_id: int) -> list[str]:
+def log_entries(batch_id: int) -> list[str]:
     """The log entries that a start after a batch reads, the commit last."""
     offsets = [entry_name(BatchLog.OFFSETS, batch) for batch in (batch_id - 1, batch_id) if batch >= 0]
     return [*offsets, entry_name(BatchLog.COMMITS, batch_id)]
@@ -274,7 +274,7 @@ def _sizes(storage: Storage, names: Iterable[str]) -> dict[str, int]:
     return sizes
 
 
-def _spark_files(storage: Storage, batch_id: int) -> list[str]:
+def spark_files(storage: Storage, batch_id: int) -> list[str]:
     """The files of sources and operators valid at a batch."""
     log = SparkLog(storage)
     later = {name for operator_id in log.operators() for name in log.later_metadata(operator_id, batch_id)}

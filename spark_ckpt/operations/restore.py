@@ -55,14 +55,14 @@ def restore(
         snapshot = read_snapshot(source, find_record(source, checkpoint_id))
         metadata = of_query(snapshot.metadata, query_id)
         written = {
-            **_moved_files(source, target, snapshot),
+            **moved_files(source, target, snapshot),
             QUERY: query_file,
             **_checkpoint_files(target, snapshot, metadata, query_id),
         }
         return copier.planned(snapshot, query_id, written)
     snapshot = copier.copy_checkpoint(checkpoint_id)
     metadata = of_query(snapshot.metadata, query_id)
-    for name, data in _moved_files(source, target, snapshot).items():
+    for name, data in moved_files(source, target, snapshot).items():
         copier.write(name, data)
     copier.copy_spark_files(snapshot)
     copier.write(QUERY, query_file)
@@ -73,8 +73,13 @@ def restore(
     return copier.result(snapshot, query_id)
 
 
-def _moved_files(source: Storage, target: Storage, snapshot: Snapshot) -> dict[str, bytes]:
-    """Files with the location in them, changed to the new one: metadata of operators, and schemas that Delta tracks."""
+def moved_files(source: Storage, target: Storage, snapshot: Snapshot) -> dict[str, bytes]:
+    """Files with the location in them, changed to the new one: metadata of operators, and schemas that Delta tracks.
+
+    Raises:
+        SparkLogFormatError: one of Spark's files is damaged.
+        StorageError: one cannot be read.
+    """
     source = files_at(source, snapshot.record.batch_id)
     log = SparkLog(source)
     location = as_hadoop_writes(target.location)

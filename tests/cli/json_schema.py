@@ -34,6 +34,8 @@ RESULTS = (
     "savepoint",
     "tag",
     "untag",
+    "mirror",
+    "failover",
     "restore",
     "rescale",
     "offsets",

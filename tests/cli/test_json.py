@@ -42,12 +42,14 @@ from spark_ckpt.cli.commands.edit import EditResult
 from spark_ckpt.cli.commands.erase import EraseResult
 from spark_ckpt.cli.commands.evolve import EvolutionResult
 from spark_ckpt.cli.commands.export import ExportResult
+from spark_ckpt.cli.commands.failover import FailoverResult
 from spark_ckpt.cli.commands.gc import GcResult
 from spark_ckpt.cli.commands.history import History, HistoryEntry
 from spark_ckpt.cli.commands.history_of import HistoryOfResult
 from spark_ckpt.cli.commands.import_ import ImportResult, UndoResult
 from spark_ckpt.cli.commands.import_flink import FlinkImportResult
 from spark_ckpt.cli.commands.list import CheckpointList
+from spark_ckpt.cli.commands.mirror import MirrorResult
 from spark_ckpt.cli.commands.offsets import MovedOffsetsResult, OffsetsResult
 from spark_ckpt.cli.commands.probe import ProbeResult
 from spark_ckpt.cli.commands.rescale import RescaleResult
@@ -121,6 +123,9 @@ from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.doctor import Finding, Report, Status
 from spark_ckpt.operations.errors import CollectionRefusedError, RescaleRefusedError
 from spark_ckpt.operations.gc import Collection, EarlierState
+from spark_ckpt.operations.mirror import errors as mirror_errors
+from spark_ckpt.operations.mirror.failover import Failover
+from spark_ckpt.operations.mirror.following import MirroredCheckpoint
 from spark_ckpt.operations.offsets import MovedOffsets, MovedSource
 from spark_ckpt.operations.probe import Probe
 from spark_ckpt.operations.rescale import RescaledStore, Rescaling
@@ -274,6 +279,9 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     location_errors.NoCheckpointAtTimeError("/x", 5, None),
     location_errors.NoCheckpointAtTimeError("/x", 5, 7),
     operation_errors.TagRefusedError("/x", "reason"),
+    mirror_errors.NotAMirrorError("/x", "reason"),
+    mirror_errors.MirrorDivergedError("/x", "/y", "reason"),
+    mirror_errors.SourceUnreachableError("/x", "/y", "reason"),
     location_errors.TargetExistsError("/x/_metadata"),
     m.MetadataFormatError("/x", 8, "field", "reason"),
     m.UnsupportedMetadataVersionError("/x", 7),
@@ -452,6 +460,14 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "savepoint": [CopyResult(copy)],
         "tag": [TagResult(TaggedCheckpoint("/x", "before-upgrade", RECORD))],
         "untag": [UntagResult("/x", Tag("before-upgrade", 7))],
+        "mirror": [
+            MirrorResult("/x", "/y", MirroredCheckpoint(7, RECORD, 3, 4096, 120, True)),
+            MirrorResult("/x", "/y", MirroredCheckpoint(None, RECORD, 0, 0, 0, False)),
+        ],
+        "failover": [
+            FailoverResult(Failover("/y", "/x", True, None, 1, RECORD)),
+            FailoverResult(Failover("/y", "/x", False, "no route", 0, RECORD)),
+        ],
         "restore": [RestoreResult(copy)],
         "verify": [VerifyResult(VERIFICATION)],
         "doctor": [DoctorResult(report) for report in REPORTS],
