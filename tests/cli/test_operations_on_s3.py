@@ -66,7 +66,7 @@ def test_rollback(local: Path, remote: str) -> None:
     assert run("verify", remote, "--all").status == 0
 
 
-@pytest.mark.parametrize("partitions", [8, 7])
+@pytest.mark.parametrize("partitions", [pytest.param(8, marks=pytest.mark.long), 7])
 def test_rescale(partitions: int, tmp_path: Path, s3: S3) -> None:
     StoppedQuery(tmp_path)
     copy(tmp_path, s3.url)

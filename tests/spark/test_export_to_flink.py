@@ -242,9 +242,8 @@ def test_transform_with_state(
     flink_agrees(runner, exported, line)
 
 
-@pytest.mark.parametrize(
-    "within", [pytest.param(False, marks=pytest.mark.long, id="for-ever"), pytest.param(True, id="within-watermark")]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("within", [False, True], ids=["for-ever", "within-watermark"])
 def test_deduplication(within: bool, line: str, spark: SparkSession, runner: QueryRunner, rng: random.Random) -> None:
     feed = runner.feed("events", SCHEMA)
     for batch in events(rng, 3):

@@ -144,6 +144,7 @@ def test_a_session_with_our_provider_runs_no_query(spark: SparkSession, tmp_path
     assert committed_batches(location)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_new_location_takes_rocksdb_with_a_warning(queries: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_CKPT_TEST_LOG_LEVEL", "WARN")
@@ -226,6 +227,7 @@ def test_some_faults(kafka: KafkaBroker, tmp_path: Path, rng: random.Random, jud
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_operations_after_a_kill(queries: Start, tmp_path: Path, judge: CheckpointJudge) -> None:
     """`verify`, `rollback` and `rescale` on a location whose last batch in real time is not committed."""

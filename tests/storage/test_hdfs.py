@@ -24,6 +24,7 @@ class TestHdfsStorage(StorageContract):
         return lambda name: hdfs.storage(f"{place}/{name}")
 
 
+@pytest.mark.long  # `tests/cli/test_file_systems.py` has commands there
 class TestHdfsByItsWebAddress(StorageContract):
     @pytest.fixture
     def storages(self, hdfs: Hdfs) -> Callable[[str], Storage]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,8 @@ from tests.versions.driver import BY_NAME, Report
 PATIENCE = 1500
 
 NAMES = ("files", "inline-with-state-ids", "join", "join-in-column-families", "transform-with-state")
+LONG = ("files", "join-in-column-families")
+"""Queries whose state others have too."""
 
 Reports = dict[str, list[Report]]
 """Reports of each query, in the order in which the Sparks ran it."""
@@ -28,10 +31,10 @@ Reports = dict[str, list[Report]]
 UP, DOWN = ALL, ALL[::-1]
 
 
-def run_chain(folder: Path, minors: list[str]) -> Reports:
-    """Runs all queries under one Spark after the other; each Spark gets its part of the input."""
-    chains = {name: [m for m in minors if order(m) >= order(BY_NAME[name].since)] for name in NAMES}
-    reports: Reports = {name: [] for name in NAMES}
+def run_chain(folder: Path, minors: list[str], names: Sequence[str]) -> Reports:
+    """Runs queries under one Spark after the other; each Spark gets its part of the input."""
+    chains = {name: [m for m in minors if order(m) >= order(BY_NAME[name].since)] for name in names}
+    reports: Reports = {name: [] for name in names}
     for minor in minors:
         out = folder / f"{minor}.json"
         command = [str(python_of(minor)), "-m", "tests.versions.driver"]
@@ -54,13 +57,15 @@ def run_chain(folder: Path, minors: list[str]) -> Reports:
     scope="module", params=[pytest.param(UP, id="upgrade"), pytest.param(DOWN, id="downgrade", marks=pytest.mark.long)]
 )
 def chain(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Reports]:
-    """Folder and reports of all queries after all Sparks have run them."""
+    """Folder and reports of the selected queries after all Sparks have run them."""
     folder = tmp_path_factory.mktemp("chain")
-    return folder, run_chain(folder, request.param)
+    tests = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    selected = {test.callspec.params["name"] for test in tests if test.function is test_continues_to_the_batch_answer}
+    return folder, run_chain(folder, request.param, [name for name in NAMES if name in selected])
 
 
 @pytest.mark.xdist_group("upgrades")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long if name in LONG else ()) for name in NAMES])
 def test_continues_to_the_batch_answer(name: str, chain: tuple[Path, Reports]) -> None:
     folder, reports = chain
     outputs: dict[int, list[list[str]]] = {}

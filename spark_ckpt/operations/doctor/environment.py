@@ -15,6 +15,7 @@ from spark_ckpt.jars import SUPPORTED_SPARK
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.doctor.evidence import Evidence
 from spark_ckpt.operations.doctor.findings import Finding, Status
+from spark_ckpt.operations.mirror.note import MirrorNote
 from spark_ckpt.storage import CreateOutcome, Storage
 from spark_ckpt.storage.errors import ExclusiveCreateUnsupportedError
 from spark_ckpt.storage.probing import SEVERAL_WON, probe_names, several_won
@@ -35,7 +36,7 @@ _CONTENDERS, _ROUNDS = 8, 3
 
 
 def check_kind(evidence: Evidence) -> Iterator[Finding]:
-    """Savepoint or checkpoint location, and the provider that the query starts with."""
+    """Savepoint, mirror or checkpoint location, and the provider that the query starts with."""
     if evidence.is_savepoint:
         yield Finding(KIND, Status.OK, "a savepoint: no query runs on it", data={"kind": "savepoint"})
         return
@@ -51,6 +52,9 @@ def check_kind(evidence: Evidence) -> Iterator[Finding]:
             Step.OTHER_PROVIDER.say(),
             data={**data, "provider": provider},
         )
+    elif (note := MirrorNote.read(evidence.storage)) is not None and note.promoted_ms is None:
+        answer = f"a mirror of {note.source}: `spark-ckpt failover` makes it the location of the query"
+        yield Finding(KIND, Status.OK, answer, data={"kind": "mirror", "source": note.source})
     else:
         yield Finding(KIND, Status.OK, "the checkpoint location of a query", data=data)
 

@@ -212,7 +212,7 @@ class LocationMirror:
         if not self._notes_changes():
             return None
         for is_held in (False, True):
-            record = _newest_committed(self._source)
+            record = _newest_committed(self._source) if self._is_behind() else None
             if record is None or (self._last is not None and record.batch_id <= self._last.batch_id):
                 self._copy_running_batch()
                 self._drop_older()
@@ -243,6 +243,11 @@ class LocationMirror:
     def close(self) -> None:
         """Ends the ownership. Its claim stays, as that of a driver."""
         self._store.shutdown(JobStatus.SUSPENDED)
+
+    def _is_behind(self) -> bool:
+        """True if Spark has committed a batch that the mirror lacks. One listing, where the log takes many reads."""
+        committed = SparkLog(self._source).batches(BatchLog.COMMITS)
+        return bool(committed) and (self._last is None or committed[-1] > self._last.batch_id)
 
     # ---- changes at the source ---------------------------------------------------------------------------------------
 

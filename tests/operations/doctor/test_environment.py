@@ -12,6 +12,7 @@ from spark_ckpt.clock import SystemClock
 from spark_ckpt.errors import UnsupportedFormatError
 from spark_ckpt.operations.doctor import Status, Verdict
 from spark_ckpt.operations.doctor.evidence import Evidence
+from spark_ckpt.operations.mirror.following import LocationMirror
 from spark_ckpt.storage import CreateOutcome, CreateResult, LocalStorage
 from tests.golden.locations import golden_locations
 from tests.operations.doctor.examined import examined, only, refusing
@@ -37,6 +38,16 @@ def test_a_query_that_starts_with_another_state_store(storage: LocalStorage) -> 
     storage.write_atomic("offsets/5", content.replace(ours, ROCKSDB.class_name).encode())
     found = only(examined(storage), "kind")
     assert (found.status, found.data["provider"]) == (Status.WARNING, ROCKSDB.class_name)
+
+
+def test_a_mirror_names_its_source(storage: LocalStorage, tmp_path: Path) -> None:
+    target = LocalStorage(tmp_path / "mirror")
+    mirror = LocationMirror.open(storage, target)
+    mirror.step()
+    found = only(examined(target), "kind")
+    assert (found.status, found.data) == (Status.OK, {"kind": "mirror", "source": storage.location})
+    mirror.promote()
+    assert only(examined(target), "kind").data == {"kind": "location"}
 
 
 def test_versions(storage: LocalStorage) -> None:
