@@ -20,11 +20,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 
-from spark_ckpt.checkpoint.layout import SHARED, in_location, metadata_path
+from spark_ckpt.checkpoint.layout import SHARED, in_location, is_temporary, metadata_path
 from spark_ckpt.checkpoint.load import read_checkpoint
 from spark_ckpt.checkpoint.publish import create_file
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import (
+    LOG,
     OPERATION,
     CheckpointRecord,
     FilesystemCompletedCheckpointStore,
@@ -34,7 +35,13 @@ from spark_ckpt.completed import (
     operation_of,
 )
 from spark_ckpt.errors import DamagedCheckpointError, StateFileNotFoundError
-from spark_ckpt.location.errors import CheckpointNotFoundError, NoCheckpointError, NotCommittedError, TagNotFoundError
+from spark_ckpt.location.errors import (
+    CheckpointNotFoundError,
+    CheckpointsMissingError,
+    NoCheckpointError,
+    NotCommittedError,
+    TagNotFoundError,
+)
 from spark_ckpt.location.listing import is_retained
 from spark_ckpt.location.orphans import list_state, select_orphans
 from spark_ckpt.location.snapshot import Snapshot, find_record, read_snapshot
@@ -123,7 +130,7 @@ class LocationMirror:
         self._has_dropped = False
         """Whether what a killed process may have left is gone."""
         self._copied = self._size = 0
-        self._last = _newest_committed(target)
+        self._last = _newest_of_mirror(target)
 
     @classmethod
     def open(
@@ -156,7 +163,7 @@ class LocationMirror:
         throttle = Throttle(bytes_per_second, clock)
         note = MirrorNote.read(target)
         if note is None:
-            if target.list(""):
+            if not _is_empty(target):
                 raise TargetNotEmptyError(target.location)
             note = MirrorNote(redacted(source.location), Rollbacks.of(source).epoch)
             note.write(target)
@@ -396,6 +403,7 @@ class LocationMirror:
         unused = [in_location(orphan.path) for orphan in orphans if not orphan.is_directory]
         unused += self._old_entries(kept[0].batch_id)
         self._store.check_owner()
+        self._target.sync_deletions(LOG)  # a power loss must not bring back a record without its files
         self._target.delete_all(unused)
         self._there.difference_update(unused)
         for directory in {orphan.path.partition("/")[0] for orphan in orphans} - {SHARED}:
@@ -429,6 +437,19 @@ def _newest_committed(storage: Storage) -> CheckpointRecord | None:
         return find_record(storage, None)
     except (NoCheckpointError, NotCommittedError):
         return None
+
+
+def _newest_of_mirror(target: Storage) -> CheckpointRecord | None:
+    """The newest one in a mirror, whose first copy may have been killed before there was a record."""
+    try:
+        return _newest_committed(target)
+    except CheckpointsMissingError:
+        return None
+
+
+def _is_empty(target: Storage) -> bool:
+    """True if a directory has no files. A killed process may have left a temporary one of the first."""
+    return all(is_temporary(name.rpartition("/")[2]) for name in files_below(target, "", hidden=True))
 
 
 def _names_in(target: Storage) -> Iterable[str]:

@@ -164,6 +164,21 @@ def test_killed_at_any_write_each_checkpoint_is_whole_or_absent(tmp_path: Path, 
     assert killed > 12
 
 
+def test_killed_at_any_write_of_the_first_copy_it_begins_again(query: Query, tmp_path: Path) -> None:
+    places, killed = count(), 0
+
+    def run(storage: Any) -> None:
+        LocationMirror.open(query.storage, storage).step()
+
+    for _, storage in kills(run, lambda: LocalStorage(tmp_path / str(next(places)))):
+        killed += 1
+        run(storage)
+        assert find_record(storage, None).batch_id == 5
+        assert_invariants(storage)
+        assert_continues(storage, 5)
+    assert killed > 12
+
+
 def test_a_checkpoint_that_is_subsumed_during_the_copy_is_held_by_a_tag(query: Query, target: LocalStorage) -> None:
     batches = iter(range(6, 60))
 
