@@ -37,7 +37,7 @@ COMMANDS = {
     ),
     "inspect": Place("inspect", "inspect_checkpoint", "Show all metadata of one checkpoint."),
     "list": Place("list", "list_checkpoints", "List completed checkpoints, oldest first."),
-    "mirror": Place("mirror", "mirror_query", "Copy a query's checkpoints elsewhere, and follow it."),
+    "mirror": Place("mirror", "mirror_query", "Keep a copy of a query's location that follows it."),
     "offsets": Place("offsets", "show_or_move_offsets", "Show the positions of a query's sources, or move them."),
     "probe": Place("probe", "probe_storage", "Test whether a storage can fence two drivers."),
     "read": Place("read", "read_rows", "Print rows of state, without Spark and Flink."),

@@ -83,7 +83,7 @@ def _rate(_: click.Context, parameter: click.Parameter, text: str | None) -> int
 def mirror_query(
     session: Session, source: str, target: str, follow: bool, seconds: float, retained: int, max_rate: int | None
 ) -> None:
-    """Copy a query's newest checkpoint to a location elsewhere, and follow it.
+    """Keep a copy of a query's location that follows it.
 
     SOURCE is the checkpointLocation of a query, which may be running. TARGET is an empty directory on any file system,
     or a mirror of the same query; nothing is written to SOURCE but a tag, if its checkpoints are dropped faster than
