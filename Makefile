@@ -26,7 +26,7 @@ KAFKA_JARS := jvm-shim/kafka-jars/target/jars jvm-shim/kafka-broker/target/jars
 CLASS_ARCHIVE := .venv/spark-classes.jsa
 OBJECT_STORES := .venv/.object-stores
 FLOOR_JAR := jvm-shim/benchmark/target/spark-ckpt-benchmark.jar
-FLINK_JOB := jvm-shim/flink-bench/target/flink-bench.jar
+FLINK_JOB := jvm-shim/flink-bench/target/2.1/flink-bench.jar
 # Tests with drivers of their own wait a lot, so three processes keep two cores busy. The core of each minor is one.
 PROCESSES := 3
 # Groups of tests begin in the order that tests/conftest.py gives them.
@@ -86,6 +86,8 @@ $(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/
 
 $(FLINK_JOB): jvm-shim/pom.xml jvm-shim/flink-bench/pom.xml $(shell find jvm-shim/flink-bench/src -type f)
 	mvn -q -B -f jvm-shim/flink-bench/pom.xml package
+	mvn -q -B -f jvm-shim/flink-bench/pom.xml package -Dflink.line=1.20 -Dflink.version=1.20.5 \
+		-Dflink.table.version=1.20.3 -Dflink.parquet.version=1.20.1 -Dflink.kafka.version=3.4.0-1.20
 	@touch $@
 
 # Tests of a server that is not installed skip.
@@ -130,7 +132,7 @@ test-versions: test test-flink test-long test-yarn  ## all tests on all Spark mi
 test-python: prepare $(FLOOR_JAR) $(if $(filter $(DEFAULT_SPARK),$(SPARK)),$(CLASS_ARCHIVE) $(OTHER_INSTALLED) $(OBJECT_STORES))  ## unit tests of the library, queries through PySpark, restores, conformance
 	$(RUN) -m pytest -m "not cluster and not flink and not long and not stores" $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
-test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond make test: twenty minutes
+test-long: prepare $(FLOOR_JAR)  ## more kills, damages and long runs, beyond make test: an hour
 	$(RUN) -m pytest -m long $(or $(PYTEST_ARGS),$(IN_PARALLEL))
 
 test-yarn: prepare  ## a YARN cluster that loses nodes, application masters and connections
@@ -198,7 +200,7 @@ bench: jar $(FLOOR_JAR)  ## state store benchmark against Spark's providers, hou
 bench-nexmark: jar $(FLOOR_JAR)  ## Nexmark beside Spark's providers, hours in full; BENCH_ARGS="--only q3 q17 --rounds 2"
 	$(RUN) -m benchmarks.nexmark $(BENCH_ARGS)
 
-bench-flink: jar $(FLOOR_JAR) $(FLINK_JOB)  ## Nexmark on Flink SQL beside Structured Streaming with ours; BENCH_ARGS="--only q3 q17 --rounds 2"
+bench-flink: jar $(FLOOR_JAR) $(FLINK_JOB)  ## Nexmark on Flink SQL beside Structured Streaming with ours; BENCH_ARGS="--only q3 --session --flink 1.20"
 	$(RUN) -m benchmarks.flink $(BENCH_ARGS)
 
 bench-recovery: jar $(FLOOR_JAR) $(FLINK_JOB)  ## seconds from SIGKILL to the next checkpoint, ours, Spark's and Flink's; BENCH_ARGS="--only q17"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,10 +24,10 @@ def expected(spark: SparkSession, query: str, files: Iterable[Path]) -> Answer:
 
 
 @contextmanager
-def session(work: Path) -> Iterator[SparkSession]:
-    """A Spark session with the Scala parts of the queries, which ends with the block."""
+def session(work: Path, jars: Sequence[Path] = ()) -> Iterator[SparkSession]:
+    """A Spark session with the Scala parts of the queries and more jars, which ends with the block."""
     settings: dict[str, bool | float | int | str | None] = {
-        "spark.jars": str(FLOOR_JAR),
+        "spark.jars": ",".join(map(str, (FLOOR_JAR, *jars))),
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.local.dir": str(work),

@@ -24,7 +24,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.flink import continuing
-from benchmarks.flink.running import BACKENDS, MODULE, command_of, flattened, write_order
+from benchmarks.flink.inputs import Files, flattened
+from benchmarks.flink.releases import DEFAULT
+from benchmarks.flink.running import BACKENDS, command_of, write_order
 from benchmarks.flink.sql import QUERIES
 from benchmarks.nexmark.generator import Stream, prepare
 from benchmarks.nexmark.plan import COMPETITORS
@@ -113,6 +115,7 @@ def flink(
         doubles: whether it continues with twice as many subtasks.
     """
     checkpoints = work / "checkpoints"
+    events = Files(feed, files)
 
     def found() -> Mapping[int, Path]:
         complete = checkpoints.glob("*/chk-*/_metadata")
@@ -122,8 +125,8 @@ def flink(
         restored = found()
         settings = {"execution.state-recovery.path": restored[max(restored)].as_uri()} if restored else {}
         subtasks = 2 * (os.cpu_count() or 1) if restored and doubles else None
-        order = write_order(work, query, backend, feed, files, 0, settings, is_checked=False, parallelism=subtasks)
-        return command_of(heap, order)
+        order = write_order(work, query, backend, events, 0, settings, is_checked=False, parallelism=subtasks)
+        return command_of(DEFAULT, heap, order)
 
     return Subject(command, lambda: max(found(), default=-1), log)
 
@@ -175,7 +178,7 @@ def main() -> int:
     seconds until the next durable checkpoint: the start of a JVM, the restore and the next batch or interval. With
     --rescale they continue with twice as many partitions, on Flink and with spark-ckpt."""
     options = _arguments()
-    for needed in (FLOOR_JAR, MODULE / "classpath.txt"):
+    for needed in (FLOOR_JAR, DEFAULT.folder / "classpath.txt"):
         if not needed.exists():
             raise SystemExit(f"{needed} is missing: run 'make bench-recovery', which builds it")
     console = Console(highlight=False, stderr=options.json, width=None if sys.stdout.isatty() else 160)

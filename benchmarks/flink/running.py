@@ -1,4 +1,4 @@
-"""Starts Flink's JVM for a query and a state backend, and collects its measurements."""
+"""Starts Flink's JVMs for a query and a state backend, and collects its measurements."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import pyarrow.parquet as pq
-
+from benchmarks.flink.inputs import Input
+from benchmarks.flink.releases import Release
 from benchmarks.flink.sql import QUERIES
-from benchmarks.nexmark.generator import ROW_GROUP
-from benchmarks.stores.machine import REPOSITORY
+from benchmarks.flink.standalone import OPENED, Session
 from benchmarks.stores.runner import RunFailedError, end_of
-
-MODULE = REPOSITORY / "jvm-shim" / "flink-bench" / "target"
-"""Jar of the job, and the class path that Maven wrote beside it."""
 
 BACKENDS: Mapping[str, Mapping[str, str]] = {
     "flink-hashmap": {"state.backend.type": "hashmap"},
@@ -41,7 +37,8 @@ _SETTINGS = {
 }
 """Mini-batches are set as in Nexmark for Flink."""
 
-_OPENED = ("java.lang", "java.net", "java.io", "java.nio", "java.util", "java.time", "java.util.concurrent")
+_CLIENT_HEAP = "512m"
+"""Heap of the JVM that submits jobs to a session."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ class Round:
 
     Args:
         seconds: time of the job.
-        cpu_seconds: CPU time of the JVM meanwhile, planning included.
+        cpu_seconds: CPU time of all JVMs meanwhile, planning included.
         checkpoint_ms: duration of each completed checkpoint.
         checkpoint_bytes: bytes that each of them wrote.
         state_bytes: bytes of the whole state in each.
@@ -76,49 +73,81 @@ class Round:
     state_bytes: tuple[int, ...]
 
 
-def flattened(feed: Path) -> Path:
-    """The same events in files beside them with a column per field: Flink's reader cannot skip fields of a struct."""
-    target = feed.with_name(f"{feed.name}-flat")
-    if not target.exists():
-        partial = target.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        for file in sorted(feed.iterdir()):
-            events = pq.read_table(file).flatten()
-            flat = events.rename_columns([name.replace(".", "_") for name in events.column_names])
-            pq.write_table(flat, partial / file.name, row_group_size=ROW_GROUP)
-        partial.rename(target)
-    return target
+Outcome = tuple[Answer, list[Round]]
+"""Answer of a query, and its measured rounds."""
 
 
-def run(
-    query: str, backend: str, feed: Path, files: int, rounds: int, heap: str, work: Path, log: Path
-) -> tuple[Answer, list[Round]]:
-    """Runs a query in a new JVM: once to check the answer, once to warm up, then the measured rounds.
+@dataclass(frozen=True)
+class Setup:
+    """What runs a query beside its state backend.
+
+    Args:
+        release: release of Flink.
+        heap: heap of the JVM, or of the session's task manager, in Java's notation; all of it is resident from the
+            start.
+        is_session: whether a standalone session runs the jobs; otherwise the JVM that submits them.
+    """
+
+    release: Release
+    heap: str
+    is_session: bool = False
+
+
+def run(query: str, backend: str, events: Input, rounds: int, setup: Setup, work: Path, log: Path) -> Outcome:
+    """Runs a query in new JVMs: once to check the answer, once to warm up, then the measured rounds.
 
     Args:
         query: its name.
         backend: a key of `BACKENDS`.
-        feed: folder of Parquet files with events, as `flattened` returns it.
-        files: number of files to read, the first by name.
+        events: events to read.
         rounds: measured rounds.
-        heap: heap of the JVM in Java's notation; all of it is resident from the start.
+        setup: the rest.
         work: folder for checkpoints; deleted.
-        log: file for what the JVM prints beside its results.
+        log: file for what the JVMs print beside their results.
 
     Raises:
-        RunFailedError: the JVM ended early.
+        RunFailedError: a JVM ended early.
     """
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    order = write_order(work, query, backend, feed, files, rounds)
-    with log.open("wb") as errors:
-        command = command_of(heap, order)
+    log.unlink(missing_ok=True)
+    slots = os.cpu_count() or 1
+    try:
+        if not setup.is_session:
+            order = write_order(work, query, backend, events, rounds)
+            return _outcome(_submit(query, backend, rounds, command_of(setup.release, setup.heap, order), log))
+        settings = {**_SETTINGS, **BACKENDS[backend]}
+        with Session(setup.release, slots, setup.heap, settings, work / "session", log) as session:
+            pids = ",".join(map(str, session.pids))
+            cluster = {"cluster": session.address, "processes": pids}
+            order = write_order(work, query, backend, events, rounds, more=cluster)
+            lines = _submit(query, backend, rounds, command_of(setup.release, _CLIENT_HEAP, order), log)
+            return _outcome([lines[0], *(_with_checkpoints(session, line) for line in lines[1:])])
+    finally:
+        shutil.rmtree(work)
+
+
+def _submit(query: str, backend: str, rounds: int, command: Sequence[str], log: Path) -> list[Mapping[str, Any]]:
+    with log.open("ab") as errors:
         printed = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, check=False, text=True)
-    shutil.rmtree(work)
     lines = [json.loads(line) for line in printed.stdout.splitlines() if line.startswith("{")]
     if printed.returncode or len(lines) != rounds + 1:
         raise RunFailedError(f"{query} on {backend}: Flink ended early; {end_of(log)}")
+    return lines
+
+
+def _with_checkpoints(session: Session, line: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A job's line with its checkpoints, which only the session knows."""
+    found = session.checkpoints(line["job"])
+    names = {
+        "checkpoint_ms": "end_to_end_duration",
+        "checkpoint_bytes": "checkpointed_size",
+        "state_bytes": "state_size",
+    }
+    return {**line, **{name: [one[field] for one in found] for name, field in names.items()}}
+
+
+def _outcome(lines: Sequence[Mapping[str, Any]]) -> Outcome:
     return Answer(lines[0]["rows"], tuple(lines[0]["sums"])), [_round(line) for line in lines[1:]]
 
 
@@ -136,11 +165,11 @@ def write_order(
     work: Path,
     query: str,
     backend: str,
-    feed: Path,
-    files: int,
+    events: Input,
     rounds: int,
     settings: Mapping[str, str] = MappingProxyType({}),
     *,
+    more: Mapping[str, str] = MappingProxyType({}),
     is_checked: bool = True,
     parallelism: int | None = None,
 ) -> Path:
@@ -150,22 +179,20 @@ def write_order(
         work: folder for the file and for checkpoints.
         query: name of the query.
         backend: a key of `BACKENDS`.
-        feed: folder of Parquet files with events, as `flattened` returns it.
-        files: number of files to read, the first by name.
+        events: events to read.
         rounds: measured rounds, after one that warms up.
         settings: more settings of Flink.
+        more: more lines.
         is_checked: whether the answer is checked first.
         parallelism: subtasks of each operator; by default one per core.
     """
     of = QUERIES[query]
     lines = {
-        "feed": str(feed),
-        "files": str(files),
+        **events.lines(of),
+        **more,
         "checkpoints": str(work / "checkpoints"),
         "parallelism": str(parallelism or os.cpu_count()),
         "rounds": str(rounds),
-        "type": of.type,
-        "views": of.views,
         "query": of.sql,
         "checked": ",".join(of.checked) if is_checked else "",
         **{f"flink.{name}": value for name, value in {**_SETTINGS, **BACKENDS[backend], **settings}.items()},
@@ -176,15 +203,14 @@ def write_order(
     return order
 
 
-def command_of(heap: str, order: Path) -> list[str]:
+def command_of(release: Release, heap: str, order: Path) -> list[str]:
     """Command that starts a JVM with an order."""
-    class_path = (MODULE / "classpath.txt").read_text(encoding="utf-8").strip()
     return [
         "java",
         *(f"-Xm{which}{heap}" for which in "sx"),
         "-XX:+AlwaysPreTouch",
-        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
-        *("-cp", f"{MODULE / 'flink-bench.jar'}{os.pathsep}{class_path}"),
+        *OPENED,
+        *("-cp", release.class_path),
         "io.github.sparkckpt.flinkbench.NexmarkJob",
         str(order),
     ]

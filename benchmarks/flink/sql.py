@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from benchmarks.nexmark.generator import AUCTION, BID, PERSON
@@ -37,13 +37,31 @@ class Query:
         return f"ROW<event_type INT, {columns}, dateTime BIGINT>"
 
     @property
-    def views(self) -> str:
-        """Statements that create the views."""
-        return " ".join(
-            f"CREATE TEMPORARY VIEW {event} AS SELECT {', '.join(f'{event}_{name} AS {name}' for name in names)}, "
-            f"ts AS made FROM events WHERE event_type = {_EVENTS[event]};"
+    def type_of_objects(self) -> str:
+        """The same of events with an object per kind, as JSON has them."""
+        objects = ", ".join(
+            f"{event} ROW<{', '.join(f'`{name}` {_TYPES[name]}' for name in names)}>"
             for event, names in self.read.items()
         )
+        return f"ROW<event_type INT, {objects}, dateTime TIMESTAMP_LTZ(3)>"
+
+    @property
+    def views_of_objects(self) -> str:
+        """Statements that create the views over such events."""
+        return self._views(lambda event, name: f"`{event}`.`{name}`")
+
+    @property
+    def views(self) -> str:
+        """Statements that create the views."""
+        return self._views(lambda event, name: f"{event}_{name}")
+
+    def _views(self, field: Callable[[str, str], str]) -> str:
+        found = []
+        for event, names in self.read.items():
+            columns = ", ".join(f"{field(event, name)} AS {name}" for name in names)
+            rows = f"SELECT {columns}, ts AS made FROM events WHERE event_type = {_EVENTS[event]}"
+            found.append(f"CREATE TEMPORARY VIEW {event} AS {rows};")
+        return " ".join(found)
 
 
 def _same(*names: str) -> dict[str, str]:

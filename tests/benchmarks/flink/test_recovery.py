@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.flink.recovery import SYSTEMS, Subject, flink, recovery_seconds, spark
+from benchmarks.flink.releases import DEFAULT
 from benchmarks.nexmark.generator import Stream, prepare
 from benchmarks.nexmark.running import PARTITIONS
 from benchmarks.stores.plan import turned
@@ -71,8 +72,9 @@ def settings_of(command: Sequence[str]) -> dict[str, str]:
 
 
 def test_flink_continues_from_its_newest_complete_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.flink.running.MODULE", tmp_path)
-    (tmp_path / "classpath.txt").write_text("a.jar")
+    monkeypatch.setattr("benchmarks.flink.releases.MODULE", tmp_path)
+    DEFAULT.folder.mkdir(parents=True)
+    (DEFAULT.folder / "classpath.txt").write_text("a.jar")
     subject = flink("q17", "flink-hashmap", tmp_path, 3, "1g", tmp_path, tmp_path / "log")
     assert subject.newest() == -1
     assert "flink.execution.state-recovery.path" not in settings_of(subject.command())

@@ -22,5 +22,15 @@ def test_a_view_per_kind_of_event() -> None:
     assert all(query.views.count("CREATE TEMPORARY VIEW") == len(query.read) for query in QUERIES.values())
 
 
+def test_objects_of_a_topic() -> None:
+    assert QUERIES["q8"].type_of_objects == (
+        "ROW<event_type INT, person ROW<`id` BIGINT, `name` STRING>, auction ROW<`seller` BIGINT>, "
+        "dateTime TIMESTAMP_LTZ(3)>"
+    )
+    assert QUERIES["q11"].views_of_objects == (
+        "CREATE TEMPORARY VIEW bid AS SELECT `bid`.`bidder` AS bidder, ts AS made FROM events WHERE event_type = 2;"
+    )
+
+
 def test_statements_have_no_semicolon_which_would_cut_them() -> None:
     assert not any(";" in query.sql for query in QUERIES.values())

@@ -18,6 +18,10 @@ import org.apache.flink.api.common.functions.OpenContext;
 import org.apache.flink.api.common.functions.RichFilterFunction;
 import org.apache.flink.configuration.Configuration;
 import org.apache.flink.connector.file.src.FileSource;
+import org.apache.flink.connector.kafka.source.KafkaSource;
+import org.apache.flink.connector.kafka.source.enumerator.initializer.OffsetsInitializer;
+import org.apache.flink.formats.common.TimestampFormat;
+import org.apache.flink.formats.json.JsonRowDataDeserializationSchema;
 import org.apache.flink.formats.parquet.ParquetColumnarRowInputFormat;
 import org.apache.flink.streaming.api.datastream.DataStream;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
@@ -41,10 +45,11 @@ import org.apache.flink.types.RowKind;
  * A query of Nexmark in Flink SQL over Parquet files, several times in one JVM: first to check the answer, then to warm
  * up, then measured. Prints a line of JSON per round.
  *
- * <p>Argument: a file of properties: {@code feed}, {@code files}, {@code checkpoints}, {@code parallelism}, {@code
- * rounds}, {@code type} (the read columns as a SQL type, with the event time in microseconds as the last one), {@code
- * views} (statements with a semicolon after each), {@code query}, {@code checked} (columns whose sums are printed;
- * blank for no check), and settings of Flink after {@code flink.}.
+ * <p>Argument: a file of properties: {@code feed} and {@code files}, or {@code servers} and {@code topic}; {@code
+ * checkpoints}, {@code parallelism}, {@code rounds}, {@code type} (the read columns as a SQL type, with the event time as
+ * the last one, in files in microseconds), {@code views} (statements with a semicolon after each), {@code query}, {@code
+ * checked} (columns whose sums are printed; blank for no check), and settings of Flink after {@code flink.}. For a
+ * session, {@code cluster} is its address, and {@code processes} are its process ids, whose CPU time counts.
  */
 public final class NexmarkJob {
     private static final String SETTING = "flink.";
@@ -90,14 +95,14 @@ public final class NexmarkJob {
         StreamTableEnvironment tables = tables(env, order);
         TablePipeline pipeline = intoNothing(tables.sqlQuery(order.getProperty("query")));
         CheckpointFigures.clear();
-        double cpu = cpuSeconds();
+        double cpu = cpuSeconds(order);
         JobExecutionResult result = pipeline.execute().getJobClient().orElseThrow().getJobExecutionResult().get();
-        cpu = cpuSeconds() - cpu;
+        cpu = cpuSeconds(order) - cpu;
         List<long[]> found = CheckpointFigures.found();
         return String.format(
-                "{\"round\": %d, \"seconds\": %.3f, \"cpu_seconds\": %.3f, "
+                "{\"round\": %d, \"job\": \"%s\", \"seconds\": %.3f, \"cpu_seconds\": %.3f, "
                         + "\"checkpoint_ms\": %s, \"checkpoint_bytes\": %s, \"state_bytes\": %s}",
-                round, result.getNetRuntime() / 1e3, cpu, numbers(found, 0), numbers(found, 1),
+                round, result.getJobID(), result.getNetRuntime() / 1e3, cpu, numbers(found, 0), numbers(found, 1),
                 numbers(found, 2));
     }
 
@@ -122,27 +127,31 @@ public final class NexmarkJob {
         settings.setString("metrics.reporter.figures.factory.class", CheckpointFigures.Factory.class.getName());
         settings.setString("metrics.reporter.figures.interval", "20 ms");
         int parallelism = Integer.parseInt(order.getProperty("parallelism"));
-        return StreamExecutionEnvironment.createLocalEnvironment(parallelism, settings);
+        String cluster = order.getProperty("cluster");
+        if (cluster == null) {
+            return StreamExecutionEnvironment.createLocalEnvironment(parallelism, settings);
+        }
+        String[] address = cluster.split(":");
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.createRemoteEnvironment(
+                address[0], Integer.parseInt(address[1]), settings);
+        env.setParallelism(parallelism);
+        return env;
     }
 
     private static StreamTableEnvironment tables(StreamExecutionEnvironment env, Properties order) {
         ClassLoader loader = NexmarkJob.class.getClassLoader();
         RowType type = (RowType) LogicalTypeParser.parse(order.getProperty("type"), loader);
         InternalTypeInfo<RowData> info = InternalTypeInfo.of(type);
-        ParquetColumnarRowInputFormat<org.apache.flink.connector.file.src.FileSourceSplit> format =
-                new ParquetColumnarRowInputFormat<>(
-                        new org.apache.hadoop.conf.Configuration(), type, info, 2048, true, true);
-        int files = Integer.parseInt(order.getProperty("files"));
-        FileSource<RowData> source = FileSource.forBulkFileFormat(
-                        format, new org.apache.flink.core.fs.Path(Path.of(order.getProperty("feed")).toUri()))
-                .setFileEnumerator(() -> new RowGroups(files))
-                .setSplitAssigner(RowGroups.InOrder::new)
-                .build();
         int time = type.getFieldCount() - 1;
-        WatermarkStrategy<RowData> watermarks = WatermarkStrategy.<RowData>forBoundedOutOfOrderness(
-                        Duration.ofSeconds(4))
-                .withTimestampAssigner((row, unused) -> row.getLong(time) / 1000);
-        DataStream<RowData> events = env.fromSource(source, watermarks, "events", info);
+        WatermarkStrategy<RowData> watermarks = WatermarkStrategy.forBoundedOutOfOrderness(Duration.ofSeconds(4));
+        DataStream<RowData> events = order.getProperty("topic") == null
+                ? env.fromSource(
+                        files(order, type, info),
+                        watermarks.withTimestampAssigner((row, unused) -> row.getLong(time) / 1000), "events", info)
+                : env.fromSource(
+                        topic(order, type, info),
+                        watermarks.withTimestampAssigner(
+                                (row, unused) -> row.getTimestamp(time, 3).getMillisecond()), "events", info);
         StreamTableEnvironment tables = StreamTableEnvironment.create(env);
         tables.getConfig().set("table.local-time-zone", "UTC");
         Schema schema = Schema.newBuilder()
@@ -158,7 +167,44 @@ public final class NexmarkJob {
         return tables;
     }
 
-    private static double cpuSeconds() {
+    private static FileSource<RowData> files(Properties order, RowType type, InternalTypeInfo<RowData> info) {
+        ParquetColumnarRowInputFormat<org.apache.flink.connector.file.src.FileSourceSplit> format =
+                new ParquetColumnarRowInputFormat<>(
+                        new org.apache.hadoop.conf.Configuration(), type, info, 2048, true, true);
+        int files = Integer.parseInt(order.getProperty("files"));
+        return FileSource.forBulkFileFormat(
+                        format, new org.apache.flink.core.fs.Path(Path.of(order.getProperty("feed")).toUri()))
+                .setFileEnumerator(() -> new RowGroups(files))
+                .setSplitAssigner(RowGroups.InOrder::new)
+                .build();
+    }
+
+    /** All records that the topic has when the job begins. */
+    private static KafkaSource<RowData> topic(Properties order, RowType type, InternalTypeInfo<RowData> info) {
+        return KafkaSource.<RowData>builder()
+                .setBootstrapServers(order.getProperty("servers"))
+                .setTopics(order.getProperty("topic"))
+                .setStartingOffsets(OffsetsInitializer.earliest())
+                .setBounded(OffsetsInitializer.latest())
+                .setValueOnlyDeserializer(
+                        new JsonRowDataDeserializationSchema(type, info, false, false, TimestampFormat.ISO_8601))
+                .build();
+    }
+
+    /** CPU time of this process, and of those of the session. */
+    private static double cpuSeconds(Properties order) {
+        double seconds = ownCpuSeconds();
+        for (String pid : order.getProperty("processes", "").split(",")) {
+            if (!pid.isBlank()) {
+                Duration used = ProcessHandle.of(Long.parseLong(pid)).orElseThrow().info().totalCpuDuration()
+                        .orElseThrow();
+                seconds += used.toMillis() / 1e3;
+            }
+        }
+        return seconds;
+    }
+
+    private static double ownCpuSeconds() {
         return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean())
                         .getProcessCpuTime()
                 / 1e9;
