@@ -86,8 +86,7 @@ $(FLOOR_JAR): jvm-shim/pom.xml jvm-shim/benchmark/pom.xml $(shell find jvm-shim/
 
 $(FLINK_JOB): jvm-shim/pom.xml jvm-shim/flink-bench/pom.xml $(shell find jvm-shim/flink-bench/src -type f)
 	mvn -q -B -f jvm-shim/flink-bench/pom.xml package
-	mvn -q -B -f jvm-shim/flink-bench/pom.xml package -Dflink.line=1.20 -Dflink.version=1.20.5 \
-		-Dflink.table.version=1.20.3 -Dflink.parquet.version=1.20.1 -Dflink.kafka.version=3.4.0-1.20
+	mvn -q -B -f jvm-shim/flink-bench/pom.xml package -Pflink-1.20
 	@touch $@
 
 # Tests of a server that is not installed skip.

@@ -38,16 +38,5 @@ class Release:
 
 
 DEFAULT = Release("2.1")
-_OLDER = Release(
-    "1.20",
-    (
-        "-Dflink.line=1.20",
-        "-Dflink.version=1.20.5",
-        "-Dflink.table.version=1.20.3",
-        "-Dflink.parquet.version=1.20.1",
-        "-Dflink.kafka.version=3.4.0-1.20",
-    ),
-)
-
-RELEASES: Mapping[str, Release] = {one.line: one for one in (DEFAULT, _OLDER)}
+RELEASES: Mapping[str, Release] = {one.line: one for one in (DEFAULT, Release("1.20", ("-Pflink-1.20",)))}
 """Releases by their line."""

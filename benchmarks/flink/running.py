@@ -111,13 +111,12 @@ def run(query: str, backend: str, events: Input, rounds: int, setup: Setup, work
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     log.unlink(missing_ok=True)
-    slots = os.cpu_count() or 1
     try:
         if not setup.is_session:
             order = write_order(work, query, backend, events, rounds)
             return _outcome(_submit(query, backend, rounds, command_of(setup.release, setup.heap, order), log))
         settings = {**_SETTINGS, **BACKENDS[backend]}
-        with Session(setup.release, slots, setup.heap, settings, work / "session", log) as session:
+        with Session(setup.release, os.cpu_count() or 1, setup.heap, settings, work / "session", log) as session:
             pids = ",".join(map(str, session.pids))
             cluster = {"cluster": session.address, "processes": pids}
             order = write_order(work, query, backend, events, rounds, more=cluster)

@@ -136,16 +136,23 @@ class Publisher:
         return newest.evolved if is_between else None
 
     def _write_metadata(self, new: NewCheckpoint, size: StateSize) -> MetadataReference:
+        checkpoint_id = self.store.counter.get()
+        states = new.statistics(checkpoint_id, size)
+        data = encode_metadata(checkpoint_id, new.batch, new.table, new.sources, new.spark_offsets(), states)
+        return self.create_metadata(checkpoint_id, data)
+
+    def create_metadata(self, checkpoint_id: int, data: bytes) -> MetadataReference:
         """Write `_metadata` under a name that no earlier attempt has used, because late requests may still create or
         delete the files of those attempts.
+
+        Args:
+            checkpoint_id: next id of the store.
+            data: content of the file.
 
         Raises:
             FencedError: another driver has claimed the location.
             StorageError: the file cannot be written.
         """
-        checkpoint_id = self.store.counter.get()
-        states = new.statistics(checkpoint_id, size)
-        data = encode_metadata(checkpoint_id, new.batch, new.table, new.sources, new.spark_offsets(), states)
         paths = (metadata_path(checkpoint_id, attempt) for attempt in count(1))
         for path in (path for path in paths if path not in self.written and not self.was_deleted(path)):
             self.written.append(path)

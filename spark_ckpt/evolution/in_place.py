@@ -29,11 +29,9 @@ from spark_ckpt.recovery.fence import FencedLogs
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.evolved import keep, replace_files
 from spark_ckpt.spark_files.logs import SOURCES, STATE, make_partitions
+from spark_ckpt.spark_files.rollbacks import EVOLVE
 from spark_ckpt.state.catalog import StateCatalog, state_in
 from spark_ckpt.storage import Storage, files_below
-
-OPERATION = "evolve"
-"""Name of the command."""
 
 Plan: TypeAlias = Callable[[Mapping[str, str]], PlannedQuery]
 """Plans a query under the settings that a start takes from the offset log."""
@@ -88,7 +86,7 @@ def evolve_in_place(
 
     with begin_change(
         storage,
-        OPERATION,
+        EVOLVE,
         refuse,
         settings=settings,
         force=force,

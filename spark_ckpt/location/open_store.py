@@ -86,14 +86,23 @@ def opened_store(
     if STORE.key not in (settings or {}) and not RecordFiles(storage).ids():
         list_completed(storage)
         config = replace(config, store="standalone")
-    token = str(uuid.uuid4())
-    run_id = f"{OPERATION}{operation} {token}"
-    owner = Owner(socket.gethostname(), os.getpid(), token, SparkLog(storage).query_id(), run_id)
+    owner = owner_of_command(operation, SparkLog(storage).query_id())
     store = make_store(config, storage, owner, clock)
     try:
         yield store, owner
     finally:
         store.shutdown(JobStatus.SUSPENDED)
+
+
+def owner_of_command(operation: str, query_id: str) -> Owner:
+    """What the records of a command of this process name as their owner.
+
+    Args:
+        operation: name of the command.
+        query_id: Spark's id of the query.
+    """
+    token = str(uuid.uuid4())
+    return Owner(socket.gethostname(), os.getpid(), token, query_id, f"{OPERATION}{operation} {token}")
 
 
 def _make_store(

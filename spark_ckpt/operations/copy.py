@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.chains import ChainTable, all_entries
 from spark_ckpt.checkpoint.layout import CKPT, in_location
 from spark_ckpt.checkpoint.load import state_of
@@ -157,22 +158,9 @@ class Copier:
             StorageError: a file cannot be copied, or the files of the source keep changing.
         """
 
-        source = files_at(self._source, snapshot.record.batch_id)
-
-        def copy_once() -> bool | None:
-            names = spark_files(source, snapshot.record.batch_id)
-            try:
-                for name in names:
-                    self.copy(name, source)
-            except StateFileNotFoundError:
-                return None  # a source has compacted its log
-            # A listing of a changing directory may lack older entries than those it has.
-            return names == spark_files(source, snapshot.record.batch_id) or None
-
-        until_stable(copy_once, self._source.describe(SOURCES))
         batch = snapshot.state().batch
         assert batch is not None
-        make_partitions(self._target, {store.operator_id: store.parallelism for store in batch.stores})
+        copy_spark_files(self._source, self._target, batch, self.copy)
 
     def copy_logs(self, snapshot: Snapshot) -> None:
         """Copies the log entries that a start after a checkpoint needs, the commit last: without it Spark starts no
@@ -234,7 +222,7 @@ class Copier:
         """
         batch_id = snapshot.record.batch_id
         source = files_at(self._source, batch_id)
-        names = [*spark_files(source, batch_id), QUERY, *log_entries(batch_id)]
+        names = [*_spark_files(source, batch_id), QUERY, *log_entries(batch_id)]
         sizes = {**state_files(snapshot.state().table), **_sizes(source, names)}
         sizes |= {name: len(data) for name, data in written.items()}
         return self.result(snapshot, query_id, sizes)
@@ -249,6 +237,36 @@ class Copier:
         for name in self._sizes.keys() - needed:  # of a checkpoint subsumed during its copy
             self._target.delete(name)
             del self._sizes[name]
+
+
+def copy_spark_files(
+    location: Storage, target: Storage, batch: SparkBatch, copy: Callable[[str, Storage], None]
+) -> None:
+    """Copies the files of sources and operators valid at a batch, and creates the directories of the partitions.
+
+    Args:
+        location: a checkpoint location, or a savepoint.
+        target: directory of the copy.
+        batch: the batch.
+        copy: copies a file of a storage, unless the copy has it.
+
+    Raises:
+        StorageError: a file cannot be copied, or the files of the source keep changing.
+    """
+    source = files_at(location, batch.batch_id)
+
+    def copy_once() -> bool | None:
+        names = _spark_files(source, batch.batch_id)
+        try:
+            for name in names:
+                copy(name, source)
+        except StateFileNotFoundError:
+            return None  # a source has compacted its log
+        # A listing of a changing directory may lack older entries than those it has.
+        return names == _spark_files(source, batch.batch_id) or None
+
+    until_stable(copy_once, location.describe(SOURCES))
+    make_partitions(target, {store.operator_id: store.parallelism for store in batch.stores})
 
 
 def state_files(table: ChainTable) -> dict[str, int]:
@@ -274,7 +292,7 @@ def _sizes(storage: Storage, names: Iterable[str]) -> dict[str, int]:
     return sizes
 
 
-def spark_files(storage: Storage, batch_id: int) -> list[str]:
+def _spark_files(storage: Storage, batch_id: int) -> list[str]:
     """The files of sources and operators valid at a batch."""
     log = SparkLog(storage)
     later = {name for operator_id in log.operators() for name in log.later_metadata(operator_id, batch_id)}

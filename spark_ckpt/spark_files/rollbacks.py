@@ -27,6 +27,9 @@ FORMAT = 1
 NOT_FINISHED = "a rollback, the undo of an import, or a change of state or offsets has not finished"
 """Why no query starts in a location with an unfinished marker."""
 
+EVOLVE = "evolve"
+"""Operation of an evolution."""
+
 ROLLBACK = "rollback"
 """Operation of a rollback, and of an undo."""
 

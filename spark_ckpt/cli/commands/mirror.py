@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import click
 
@@ -14,7 +15,7 @@ from spark_ckpt.cli.output import JsonOutput, Result
 from spark_ckpt.cli.results.described import described
 from spark_ckpt.cli.results.metadata_json import JsonObject
 from spark_ckpt.cli.watch import INTERRUPTED, interval
-from spark_ckpt.clock import Clock, SystemClock
+from spark_ckpt.clock import SystemClock
 from spark_ckpt.config import units
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.figures import count, human_size, iso_time
@@ -129,10 +130,9 @@ def _follow(
     source: Storage,
     target: Storage,
     seconds: float,
-    clock: Clock | None = None,
-) -> None:
+) -> NoReturn:
     """Shows each checkpoint until Ctrl-C. Errors that may pass are reported once, and the copy is tried again."""
-    clock, reported = clock or SystemClock(), None
+    clock, reported = SystemClock(), None
     if isinstance(session.output, JsonOutput):
         session.output.is_on_one_line = True
     try:

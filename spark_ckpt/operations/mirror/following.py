@@ -11,22 +11,17 @@ two. Deletions come last, in the order of the coordinator: records, then the fil
 from __future__ import annotations
 
 import contextlib
-import os
-import socket
 import sys
-import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count
 
-from spark_ckpt.checkpoint.layout import SHARED, in_location, is_temporary, metadata_path
+from spark_ckpt.checkpoint.layout import SHARED, in_location, is_temporary
 from spark_ckpt.checkpoint.load import read_checkpoint
-from spark_ckpt.checkpoint.publish import create_file
+from spark_ckpt.checkpoint.publish import Publisher
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import (
     LOG,
-    OPERATION,
     CheckpointRecord,
     FilesystemCompletedCheckpointStore,
     JobStatus,
@@ -43,11 +38,12 @@ from spark_ckpt.location.errors import (
     TagNotFoundError,
 )
 from spark_ckpt.location.listing import is_retained
+from spark_ckpt.location.open_store import owner_of_command
 from spark_ckpt.location.orphans import list_state, select_orphans
-from spark_ckpt.location.snapshot import Snapshot, find_record, read_snapshot
+from spark_ckpt.location.snapshot import find_record, read_snapshot
 from spark_ckpt.location.tags import Tags
 from spark_ckpt.metadata import CheckpointMetadata, dumps
-from spark_ckpt.operations.copy import files_of_sources, log_entries, spark_files, state_files
+from spark_ckpt.operations.copy import copy_spark_files, files_of_sources, log_entries, state_files
 from spark_ckpt.operations.errors import TargetNotEmptyError
 from spark_ckpt.operations.mirror.errors import MirrorDivergedError, NotAMirrorError
 from spark_ckpt.operations.mirror.note import MirrorNote
@@ -55,15 +51,12 @@ from spark_ckpt.operations.mirror.throttle import Throttle
 from spark_ckpt.operations.restore import moved_files
 from spark_ckpt.operations.tagging import tag_checkpoint, untag_checkpoint
 from spark_ckpt.redaction import redacted
-from spark_ckpt.spark_files.evolved import files_at
-from spark_ckpt.spark_files.logs import QUERY, SOURCES, STATE, BatchLog, SparkLog, entry_name, make_partitions
-from spark_ckpt.spark_files.rollbacks import ROLLBACK, Rollbacks, read_marker
-from spark_ckpt.storage import Storage, copy_file, files_below, until_stable
+from spark_ckpt.spark_files.logs import QUERY, STATE, BatchLog, SparkLog, entry_name
+from spark_ckpt.spark_files.rollbacks import EVOLVE, ROLLBACK, Rollbacks, read_marker
+from spark_ckpt.storage import Storage, copy_file, files_below
 
 FOLLOWING, FAILOVER = "mirror", "failover"
 """Operations that own a mirror."""
-
-_EVOLVE = "evolve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +160,11 @@ class LocationMirror:
                 raise TargetNotEmptyError(target.location)
             note = MirrorNote(redacted(source.location), Rollbacks.of(source).epoch)
             note.write(target)
-        _check_is_of(target, note, query_id)
+        _check_follows(target, note)
         if not target.exists(QUERY):
             copy_file(source, QUERY, target, QUERY)
+        elif SparkLog(target).query_id() != query_id:
+            raise NotAMirrorError(target.location, f"it mirrors another query, that of {note.source}")
         mirror = cls(source, target, *_claim(target, query_id, FOLLOWING, clock), note, retained, throttle, clock)
         with contextlib.suppress(TagNotFoundError):
             untag_checkpoint(source, note.tag)  # left by a killed process
@@ -190,9 +185,8 @@ class LocationMirror:
             SparkLogFormatError: the file with the query's id is damaged.
             StorageError: the mirror does not answer.
         """
-        query_id = SparkLog(target).query_id()
-        _check_is_of(target, note, query_id)
-        claimed = _claim(target, query_id, FAILOVER, clock)
+        _check_follows(target, note)
+        claimed = _claim(target, SparkLog(target).query_id(), FAILOVER, clock)
         return cls(source, target, *claimed, note, sys.maxsize, Throttle(None, clock), clock)
 
     @property
@@ -272,17 +266,17 @@ class LocationMirror:
             if self._last is None:
                 continue
             if change.operation == ROLLBACK and change.batch_id < self._last.batch_id:
-                reason = (
-                    f"it was rolled back to batch {change.batch_id}, and the mirror has batch {self._last.batch_id}"
-                )
-                raise MirrorDivergedError(self._target.location, self._note.source, reason)
-            if change.operation == _EVOLVE:
-                reason = f"the query was changed by an evolution after batch {change.batch_id}"
-                raise MirrorDivergedError(self._target.location, self._note.source, reason)
+                here = f"the mirror has batch {self._last.batch_id}"
+                raise self._diverged(f"it was rolled back to batch {change.batch_id}, and {here}")
+            if change.operation == EVOLVE:
+                raise self._diverged(f"the query was changed by an evolution after batch {change.batch_id}")
         if found.epoch > self._note.log_epoch:
             self._note = replace(self._note, log_epoch=found.epoch)
             self._note.write(self._target)
         return True
+
+    def _diverged(self, reason: str) -> MirrorDivergedError:
+        return MirrorDivergedError(self._target.location, self._note.source, reason)
 
     @contextmanager
     def _held(self, record: CheckpointRecord) -> Iterator[None]:
@@ -298,10 +292,14 @@ class LocationMirror:
     def _mirror(self, record: CheckpointRecord, is_held: bool) -> MirroredCheckpoint:
         self._copied = self._size = 0
         snapshot = read_snapshot(self._source, record)
-        for name in state_files(snapshot.state().table):
+        state = snapshot.state()
+        assert state.batch is not None
+        for name in state_files(state.table):
             self._copy(name)
         reference = self._write_metadata(snapshot.metadata)
-        self._copy_spark_files(snapshot)
+        for name, data in moved_files(self._source, self._target, snapshot).items():
+            self._rewrite(name, data)
+        copy_spark_files(self._source, self._target, state.batch, self._copy)
         *offsets, commit = log_entries(record.batch_id)
         for name in offsets:
             self._copy(name)
@@ -319,7 +317,7 @@ class LocationMirror:
                 evolved=None,  # the mirror has no checkpoint from before
             )
         )
-        self._files[done.id] = snapshot.state().files()
+        self._files[done.id] = state.files()
         self._copy(commit)
         self._last = done
         self._copy_running_batch()
@@ -347,36 +345,12 @@ class LocationMirror:
         self._throttle.took(size)
 
     def _write_metadata(self, metadata: CheckpointMetadata) -> MetadataReference:
-        """Writes `_metadata` under the next id of the mirror, under a name that no killed process has used."""
+        """Writes `_metadata` under the next id of the mirror."""
         checkpoint_id = self._store.counter.get()
         data = dumps(replace(metadata, checkpoint_id=checkpoint_id), metadata.version)
-        for path in (metadata_path(checkpoint_id, attempt) for attempt in count(1)):
-            if create_file(self._target, in_location(path), data):
-                self._count(len(data))
-                return MetadataReference.of(path, data)
-            self._store.check_owner()
-        raise AssertionError("names do not end")
-
-    def _copy_spark_files(self, snapshot: Snapshot) -> None:
-        batch_id = snapshot.record.batch_id
-        source = files_at(self._source, batch_id)
-        for name, data in moved_files(self._source, self._target, snapshot).items():
-            self._rewrite(name, data)
-
-        def copy_once() -> bool | None:
-            names = spark_files(source, batch_id)
-            try:
-                for name in names:
-                    self._copy(name, source)
-            except StateFileNotFoundError:
-                return None  # a source has compacted its log
-            # A listing of a changing directory may lack older entries than those it has.
-            return names == spark_files(source, batch_id) or None
-
-        until_stable(copy_once, self._source.describe(SOURCES))
-        batch = snapshot.state().batch
-        assert batch is not None
-        make_partitions(self._target, {store.operator_id: store.parallelism for store in batch.stores})
+        reference = Publisher(self._target, self._store, self._owner).create_metadata(checkpoint_id, data)
+        self._count(len(data))
+        return reference
 
     def _copy_running_batch(self) -> None:
         """Copies the offsets of the batch that runs now, so that a failover repeats it with the same input."""
@@ -395,8 +369,7 @@ class LocationMirror:
         # Listed before the ownership is proven: files of a query that starts here now are not among them.
         there = list_state(self._target)
         self._store.check_owner()
-        if old:
-            self._store.subsume(*old)
+        self._store.subsume(*old)
         retained = [*kept, *Tags(self._target).records().values()]
         used = {path for record in retained for path in (record.metadata.path, *self._files_of(record))}
         orphans = select_orphans(there, used)
@@ -463,8 +436,7 @@ def _names_in(target: Storage) -> Iterable[str]:
 def _claim(
     target: Storage, query_id: str, operation: str, clock: Clock
 ) -> tuple[FilesystemCompletedCheckpointStore, Owner]:
-    token = str(uuid.uuid4())
-    owner = Owner(socket.gethostname(), os.getpid(), token, query_id, f"{OPERATION}{operation} {token}")
+    owner = owner_of_command(operation, query_id)
     store = FilesystemCompletedCheckpointStore(target, owner, clock=clock)
     store.recover()
     _check_has_no_query(target, store)
@@ -472,12 +444,10 @@ def _claim(
     return store, owner
 
 
-def _check_is_of(target: Storage, note: MirrorNote, query_id: str) -> None:
+def _check_follows(target: Storage, note: MirrorNote) -> None:
     if note.promoted_ms is not None:
         reason = "a failover has made it the location of the query. Begin a new mirror in another directory"
         raise NotAMirrorError(target.location, reason)
-    if target.exists(QUERY) and SparkLog(target).query_id() != query_id:
-        raise NotAMirrorError(target.location, f"it mirrors another query, that of {note.source}")
 
 
 def _check_has_no_query(target: Storage, store: FilesystemCompletedCheckpointStore) -> None:

@@ -23,7 +23,7 @@ class Throttle:
         if self._bytes_per_second is None:
             return
         now = self._clock.monotonic()
-        # A pause before this file earns no credit for it, except for the time that the file itself took.
+        # Idle time earns credit for one second at most.
         self._free_at = max(self._free_at, now - 1.0) + size / self._bytes_per_second
         if self._free_at > now:
             self._clock.sleep(self._free_at - now)
