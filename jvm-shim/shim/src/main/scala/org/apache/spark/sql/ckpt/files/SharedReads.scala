@@ -15,12 +15,16 @@ import org.apache.spark.sql.ckpt.common.OwnThreads
  *
  * Files never change, so a copy is as good as the file. Copies stay for a short while. Thread-safe.
  *
- * @param maxFile bytes of the largest file that is read as a whole
- * @param maxBytes   bytes of all copies, at most
- * @param idle        time without use after which no copy stays
+ * @param maxFile  bytes of the largest file that is read as a whole
+ * @param maxBytes bytes of all copies, at most
+ * @param idle     time without use after which no copy stays
+ * @param now      nanoseconds of a clock that never goes back
  */
 private[ckpt] final class SharedReads(
-    val maxFile: Int, maxBytes: Long = 32L << 20, idle: FiniteDuration = 10.seconds) {
+    val maxFile: Int,
+    maxBytes: Long = 32L << 20,
+    idle: FiniteDuration = 10.seconds,
+    now: () => Long = () => System.nanoTime()) {
   private val copies = new java.util.LinkedHashMap[String, Copy](16, 0.75f, /* accessOrder = */ true)
   private var bytes = 0L
   private var lastUse = 0L
@@ -36,7 +40,7 @@ private[ckpt] final class SharedReads(
    */
   def read(path: String, length: Int, pool: ExecutorService)(read: => Array[Byte]): Future[Array[Byte]] =
     synchronized {
-      lastUse = System.nanoTime()
+      lastUse = now()
       val known = copies.get(path)
       if (known != null) {
         known.task
@@ -65,9 +69,10 @@ private[ckpt] final class SharedReads(
     SharedReads.timer.schedule((() => purge()): Runnable, idle.toMillis, MILLISECONDS)
   }
 
-  private def purge(): Unit = synchronized {
+  /** Drops all copies, unless one was used a short while ago. */
+  private[files] def purge(): Unit = synchronized {
     isPurgeScheduled = false
-    if (NANOSECONDS.toMillis(System.nanoTime() - lastUse) >= idle.toMillis) {
+    if (NANOSECONDS.toMillis(now() - lastUse) >= idle.toMillis) {
       copies.clear()
       bytes = 0
     } else {

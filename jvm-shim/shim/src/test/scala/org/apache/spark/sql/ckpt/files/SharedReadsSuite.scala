@@ -61,12 +61,24 @@ class SharedReadsSuite extends AnyFunSuite with Eventually {
   }
 
   test("no copy stays for long without use") {
-    val shared = new SharedReads(100, idle = 100.millis)
+    var now = 0L
+    val shared = new SharedReads(100, idle = 1.hour, now = () => now)
     ask(shared, "a")(Array[Byte](1)).get()
+    now = 30.minutes.toNanos
+    ask(shared, "a")(fail()).get()
+    now = 89.minutes.toNanos
+    shared.purge()
     assert(shared.size == 10)
-    eventually(assert(shared.size == 0))
-    ask(shared, "a")(Array[Byte](2)).get()
-    assert(shared.size == 10)
-    eventually(assert(shared.size == 0))
+    now = 90.minutes.toNanos
+    shared.purge()
+    assert(shared.size == 0)
+  }
+
+  test("copies go by a timer, and those that come later too") {
+    val shared = new SharedReads(100, idle = 100.millis)
+    for (_ <- 1 to 2) {
+      ask(shared, "a")(Array[Byte](1)).get()
+      eventually(assert(shared.size == 0))
+    }
   }
 }
