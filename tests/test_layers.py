@@ -31,7 +31,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "flink",
         "state_writing",
         "coordinator | operations | state",
-        "recovery",
+        "recovery | rescaling",
         "location | driver_jvm",
         "compaction",
         "messages",

@@ -6,29 +6,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from spark_ckpt.checkpoint.batch import SparkBatch
-from spark_ckpt.checkpoint.chains import ChainTable
-from spark_ckpt.checkpoint.load import CheckpointState
-from spark_ckpt.checkpoint.publish import (
-    Publisher,
-    StateFile,
-    checkpoint_of_operation,
-    inline_state_in_file,
-    with_chains,
-)
+from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, with_chains
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
-from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.driver_liveness import check_not_running
 from spark_ckpt.location.open_store import opened_store
-from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.last_batch import SparkLogs, checkpoint_of_last_batch, read_logs, state_ids
-from spark_ckpt.operations.reassign import reassign
-from spark_ckpt.operations.rescale_plan import RescalePlan, plan_rescale, runs_alone
-from spark_ckpt.operations.rescale_size import RescaleSize
 from spark_ckpt.progress import Progress
+from spark_ckpt.rescaling.assignment import Assignment, assign
+from spark_ckpt.rescaling.errors import RescaleRefusedError
+from spark_ckpt.rescaling.operators import add_metadata
+from spark_ckpt.rescaling.plan import plan_rescale
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import SparkLog, operator_directory
-from spark_ckpt.spark_files.schemas import read_schema
 from spark_ckpt.storage import Storage
 
 
@@ -140,7 +130,7 @@ def rescale(
         if store.latest_of_version(work.batch.version) != work.parent.record:
             work = _prepare(storage, store, logs, partitions, progress)
         _prepare_operators(storage, log, work)
-        rescaled = work.rescaled(owner.run_id)
+        rescaled = _rescaled(work, owner.run_id)
         now_ms = clock.now_ms()
         new = checkpoint_of_operation(
             rescaled, work.table, work.plan.offsets, work.parent.history, work.inline, started_ms, now_ms
@@ -159,72 +149,27 @@ def rescale(
         return _result(storage, work, record)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """The new checkpoint, before it is written.
-
-    Args:
-        parent: the checkpoint of the last committed batch.
-        batch: description of that batch.
-        plan: new entries of Spark's logs.
-        alone: stores of operators that run as one task.
-        table: chains of the new subtasks.
-        inline: state from inside the `_metadata` of the last batch.
-        size: size of the checkpoint by number of partitions.
-    """
-
-    parent: CheckpointState
-    batch: SparkBatch
-    plan: RescalePlan
-    alone: frozenset[StoreKey]
-    table: ChainTable
-    inline: StateFile | None
-    size: RescaleSize
-
-    def rescaled(self, run_id: str) -> SparkBatch:
-        """The description of the rescale's batch."""
-        batch_id = self.plan.batch_id
-        return with_chains(replace(self.batch, batch_id=batch_id, version=batch_id + 1, run_id=run_id), self.table)
-
-
 def _prepare(
     storage: Storage, store: CompletedCheckpointStore, logs: SparkLogs, partitions: int, progress: Progress
-) -> _Work:
+) -> Assignment:
     parent = checkpoint_of_last_batch(storage, store, logs)
-    batch = parent.batch
-    assert batch is not None
-    plan = plan_rescale(storage.location, partitions, logs, batch)
-    alone = frozenset(
-        state.key
-        for state in batch.stores
-        if runs_alone(state, plan.before, lambda key: len(read_schema(storage, key)[0].key.types))
-    )
-    inline = inline_state_in_file(parent.table)
-    size = RescaleSize(parent.table, alone, batch.key_group_factors)
-    if not size.fits(plan.after):
-        reason = _too_large(size, plan.after)
-        if logs.begun is not None:  # by a release that did not refuse it
-            assert parent.record is not None
-            back = f"spark-ckpt rollback {storage.location} --id {parent.record.id}"
-            reason += f". This rescale was begun: take it back first: {back}"
-        raise RescaleRefusedError(storage.location, partitions, reason)
-    table: ChainTable = {}
-    for key, chains in parent.table.items():
-        table[key] = reassign(chains, len(chains) if key in alone else plan.after, batch.key_group_factors)
-        progress(len(table), len(parent.table))
-    return _Work(parent, batch, plan, alone, table, inline, size)
+    assert parent.batch is not None
+    plan = plan_rescale(storage.location, partitions, logs.committed, logs.offsets, parent.batch, logs.begun)
+    way_back = ""
+    if logs.begun is not None:  # by a release that did not refuse it
+        assert parent.record is not None
+        back = f"spark-ckpt rollback {storage.location} --id {parent.record.id}"
+        way_back = f". This rescale was begun: take it back first: {back}"
+    return assign(storage, parent, plan, way_back=way_back, progress=progress)
 
 
-def _too_large(size: RescaleSize, partitions: int) -> str:
-    numbers = " or ".join(map(str, size.nearest(partitions)))
-    once = " and ".join(map(str, size.min_reads(partitions)))
-    return (
-        f"every block of state would belong to {size.reads(partitions):,} partitions, and the checkpoint would have "
-        f"more segments than a reader accepts. The nearest numbers that work are {numbers}; {once} read each block once"
-    )
+def _rescaled(work: Assignment, run_id: str) -> SparkBatch:
+    """The description of the rescale's batch."""
+    batch_id = work.plan.batch_id
+    return with_chains(replace(work.batch, batch_id=batch_id, version=batch_id + 1, run_id=run_id), work.table)
 
 
-def _result(storage: Storage, work: _Work, record: CheckpointRecord | None) -> Rescaling:
+def _result(storage: Storage, work: Assignment, record: CheckpointRecord | None) -> Rescaling:
     assert work.parent.record is not None
     reads = work.size.reads(work.plan.after)
     return Rescaling(
@@ -241,24 +186,18 @@ def _result(storage: Storage, work: _Work, record: CheckpointRecord | None) -> R
     )
 
 
-def _described(work: _Work) -> Iterator[RescaledStore]:
+def _described(work: Assignment) -> Iterator[RescaledStore]:
     for store in work.batch.stores:
         chains = work.table[store.key]
         segments = sum(len(chain.entries) for chain in chains)
         yield RescaledStore(store.operator_id, store.name, store.store, store.parallelism, len(chains), segments)
 
 
-def _prepare_operators(storage: Storage, log: SparkLog, work: _Work) -> None:
-    """Writes Spark's metadata of each operator, and creates the partition directories for the `statestore` source.
-
-    Metadata of version 1 is one file for all batches and stays unchanged, as with Spark's own repartition.
-    """
+def _prepare_operators(storage: Storage, log: SparkLog, work: Assignment) -> None:
+    """Writes Spark's metadata of each operator, and creates the partition directories for the `statestore` source."""
     plan = work.plan
-    for operator_id in sorted({store.operator_id for store in work.batch.stores}):
-        metadata = log.operator_metadata(operator_id, plan.batch_id - 1)
-        if metadata is not None and metadata.version > 1:
-            log.add_operator_metadata(plan.batch_id, metadata.with_partitions(plan.after))
-        if not any(key.operator_id == operator_id for key in work.alone):
-            there = set(log.partitions(operator_id))
-            for partition in sorted(set(range(plan.after)) - there):
-                storage.make_directory(f"{operator_directory(operator_id)}/{partition}")
+    add_metadata(log, work.batch, plan.batch_id, plan.after)
+    for operator_id in sorted({key.operator_id for key in work.table} - {key.operator_id for key in work.alone}):
+        there = set(log.partitions(operator_id))
+        for partition in sorted(set(range(plan.after)) - there):
+            storage.make_directory(f"{operator_directory(operator_id)}/{partition}")

@@ -121,7 +121,7 @@ from spark_ckpt.operations import errors as operation_errors
 from spark_ckpt.operations.advice import Step
 from spark_ckpt.operations.copy import CheckpointCopy
 from spark_ckpt.operations.doctor import Finding, Report, Status
-from spark_ckpt.operations.errors import CollectionRefusedError, RescaleRefusedError
+from spark_ckpt.operations.errors import CollectionRefusedError
 from spark_ckpt.operations.gc import Collection, EarlierState
 from spark_ckpt.operations.mirror import errors as mirror_errors
 from spark_ckpt.operations.mirror.failover import Failover
@@ -134,6 +134,7 @@ from spark_ckpt.operations.verify import Verification
 from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.rollback import Rollback
 from spark_ckpt.recovery.verdict import CheckpointVerdict
+from spark_ckpt.rescaling.errors import RescaleRefusedError
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError, SparkLogFormatError, StateSchemaError
 from spark_ckpt.spark_files.source_positions import KafkaPosition
 from spark_ckpt.state.errors import (

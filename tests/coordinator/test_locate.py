@@ -13,7 +13,7 @@ from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.checkpoint.restore_plan import AT_ONCE, RestorePlan
 from spark_ckpt.format.key_groups import factors
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.operations.reassign import reassign
+from spark_ckpt.rescaling.reassign import reassign
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
 from tests.support.driver import Driver, faulty_environment, located

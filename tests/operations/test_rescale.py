@@ -26,9 +26,9 @@ from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.errors import LocationInUseError
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.metadata import loads
-from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.operations.rescale import rescale
+from spark_ckpt.rescaling.errors import RescaleRefusedError
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import BatchLog

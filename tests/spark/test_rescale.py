@@ -14,8 +14,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from spark_ckpt.errors import StorageError
-from spark_ckpt.operations.errors import RescaleRefusedError
 from spark_ckpt.operations.rescale import rescale
+from spark_ckpt.rescaling.errors import RescaleRefusedError
 from spark_ckpt.spark_files.logs import BatchLog as SparkBatchLog
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import LocalStorage

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.batch import SparkBatch, StoreState
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.operations.errors import RescaleRefusedError
-from spark_ckpt.operations.last_batch import SparkLogs
+from spark_ckpt.rescaling.errors import RescaleRefusedError
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.operators import GLOBAL_LIMIT, HASHED, JOIN, SESSION_WINDOW, TRANSFORM_WITH_STATE
 
@@ -35,7 +34,14 @@ class RescalePlan:
     offsets: OffsetEntry
 
 
-def plan_rescale(location: str, partitions: int, logs: SparkLogs, batch: SparkBatch) -> RescalePlan:
+def plan_rescale(
+    location: str,
+    partitions: int,
+    committed: int,
+    offsets: OffsetEntry,
+    batch: SparkBatch,
+    begun: OffsetEntry | None = None,
+) -> RescalePlan:
     """Checks that the location can be rescaled.
 
     The rules are those of Spark's own repartition (`OfflineStateRepartitionRunner`): the last batch must be committed,
@@ -44,8 +50,10 @@ def plan_rescale(location: str, partitions: int, logs: SparkLogs, batch: SparkBa
     Args:
         location: the checkpoint location, for errors.
         partitions: requested number of partitions.
-        logs: Spark's logs.
-        batch: the last committed batch, from its checkpoint.
+        committed: the last committed batch.
+        offsets: its entry of the offset log.
+        batch: the batch, from its checkpoint.
+        begun: entry of the offset log for the next batch, if it has begun.
 
     Raises:
         RescaleRefusedError: the rescale is impossible.
@@ -59,28 +67,28 @@ def plan_rescale(location: str, partitions: int, logs: SparkLogs, batch: SparkBa
             f"the query has a fixed number of {batch.max_parallelism} key groups, and a partition needs at least one: "
             f"choose 1 to {batch.max_parallelism}"
         )
-    before = logs.offsets.shuffle_partitions or max((store.parallelism for store in batch.stores), default=0)
-    if logs.offsets.metadata is None:
-        raise refused(f"offsets/{logs.committed} was written by an old Spark and lacks the settings of the query")
-    if logs.begun is not None:
-        begun = logs.begun.shuffle_partitions
-        if begun in (None, before) or logs.begun != logs.offsets.with_shuffle_partitions(begun or 0):
+    before = offsets.shuffle_partitions or max((store.parallelism for store in batch.stores), default=0)
+    if offsets.metadata is None:
+        raise refused(f"offsets/{committed} was written by an old Spark and lacks the settings of the query")
+    if begun is not None:
+        number = begun.shuffle_partitions
+        if number in (None, before) or begun != offsets.with_shuffle_partitions(number or 0):
             raise refused(
-                f"batch {logs.committed + 1} has begun but is not committed. Start the query, let it finish that "
+                f"batch {committed + 1} has begun but is not committed. Start the query, let it finish that "
                 "batch, and stop it between two batches"
             )
-        if begun != partitions:
-            raise refused(f"a rescale to {begun} was interrupted: finish that one first")
+        if number != partitions:
+            raise refused(f"a rescale to {number} was interrupted: finish that one first")
     if before == partitions:
         raise refused("it has this number of partitions already")
-    if logs.offsets.conf.get(STRICT_DISTRIBUTION) == "false":
+    if offsets.conf.get(STRICT_DISTRIBUTION) == "false":
         raise refused(f"{STRICT_DISTRIBUTION} is false, so the hash of a key need not determine its partition")
     for store in batch.stores:
         if store.name not in (*HASHED, GLOBAL_LIMIT):
             raise refused(f"Spark does not record the partitioning key of {store.name} (operator {store.operator_id})")
         if store.parallelism not in (1, before):
             raise refused(f"{store.key} has {store.parallelism} partitions, but the query has {before}")
-    return RescalePlan(logs.committed + 1, before, partitions, logs.offsets.with_shuffle_partitions(partitions))
+    return RescalePlan(committed + 1, before, partitions, offsets.with_shuffle_partitions(partitions))
 
 
 def runs_alone(store: StoreState, before: int, key_columns: Callable[[StoreKey], int]) -> bool:

@@ -18,8 +18,8 @@ from spark_ckpt.checkpoint.segment_table import SegmentTable
 from spark_ckpt.format.key_groups import factors, overlapping_key_groups
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.format.segment_ref import SegmentRef
-from spark_ckpt.operations.reassign import reassign
-from spark_ckpt.operations.rescale_size import RescaleSize
+from spark_ckpt.rescaling.reassign import reassign
+from spark_ckpt.rescaling.size import RescaleSize
 from tests.support.segments import segment_ref
 
 K = 24

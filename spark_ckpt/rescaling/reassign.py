@@ -22,11 +22,16 @@ from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.format.segment_flags import joined_flags
 from spark_ckpt.format.segment_ref import Blocks, SegmentRef
 
+_IDS = uuid.UUID("5b0c2f0e-7f1b-4c57-9a56-0d4f3d9a6d0e")
+"""Name space of the ids of assigned states."""
+
 _WIDEST_GAP = 16
 """Widest gap within a handle. A handle has 8 bytes for each key group of its range: beyond this, two are smaller."""
 
 
-def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) -> list[Chain]:
+def reassign(
+    chains: Sequence[Chain], parallelism: int, factors: Sequence[int], *, repeatable: bool = False
+) -> list[Chain]:
     """The chains of the new subtasks.
 
     A key is in one subtask at any time, so segments of different subtasks never conflict: bases come in any order, and
@@ -36,6 +41,7 @@ def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) 
         chains: chains of the old subtasks, by partition, without inline segments.
         parallelism: number of new subtasks, at most the number of key groups.
         factors: the numbering of the key groups.
+        repeatable: True for ids that are the same again for the same chains and number.
 
     Returns:
         The chains by partition, with new ids. Rows and bytes are shares with the same totals as before.
@@ -45,7 +51,11 @@ def reassign(chains: Sequence[Chain], parallelism: int, factors: Sequence[int]) 
         for partition, part in _divided(entry, parallelism, factors):
             parts[partition].append(part)
     rows = _shared_rows([chain.rows for chain in chains], parallelism)
-    return [Chain(uuid.uuid4().hex, rows[partition], tuple(entries)) for partition, entries in enumerate(parts)]
+    ids = uuid.uuid5(_IDS, " ".join(chain.state_id for chain in chains)) if repeatable else uuid.uuid4()
+    return [
+        Chain(uuid.uuid5(ids, f"{partition}/{parallelism}").hex, rows[partition], tuple(entries))
+        for partition, entries in enumerate(parts)
+    ]
 
 
 # ---- joining ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from spark_ckpt.format.keys import PartitionFilter
 from spark_ckpt.format.segment_flags import COMPRESSED
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.format.segments import Section, SegmentKind, decode_block
-from spark_ckpt.operations.reassign import reassign
+from spark_ckpt.rescaling.reassign import reassign
 from tests.support.segments import encode_segment, segment_ref
 
 FACTORS = tuple(factors(4, 24))

@@ -12,7 +12,7 @@ from spark_ckpt.checkpoint import packing
 from spark_ckpt.checkpoint.chains import ChainTable
 from spark_ckpt.checkpoint.packing import SEGMENT_BYTES, SUBTASK_BYTES
 from spark_ckpt.format.keys import StoreKey
-from spark_ckpt.operations.reassign import pooled, ranges_of
+from spark_ckpt.rescaling.reassign import pooled, ranges_of
 
 SHARE = 0.5
 """Share of the limit of readers that a rescale may use. The rest is for the deltas that follow, until the partitions

@@ -1,0 +1,1 @@
+"""Another number of partitions for the state of a query, by metadata only."""
