@@ -359,6 +359,32 @@ class Ack(JobMessage):
 
 
 @dataclass(slots=True)
+class Rescale(JobMessage):
+    """Request for another number of partitions, between two batches of a running query. Spark is about to write the
+    offsets of the next batch.
+
+    Args:
+        version: version of the state that the next batch starts from.
+        partitions: number of partitions from that batch on.
+    """
+
+    version: Natural
+    partitions: Natural
+
+
+@dataclass(frozen=True, slots=True)
+class RescaleReply:
+    """Reply to `Rescale`: the next batch may have the number. The trigger of a batch that has it begins with the state
+    assigned to its partitions.
+
+    Args:
+        before: number of partitions before.
+    """
+
+    before: Natural
+
+
+@dataclass(slots=True)
 class EndOffsets(JobMessage):
     """End offsets of a batch in real-time mode, known after its tasks have ended.
 
@@ -484,7 +510,7 @@ class Close(JobMessage):
     status: JobStatus = JobStatus.FINISHED
 
 
-Request: TypeAlias = Trigger | Locate | Ack | EndOffsets | Decline | Unreadable | TaskFailed | Close
+Request: TypeAlias = Trigger | Locate | Ack | EndOffsets | Rescale | Decline | Unreadable | TaskFailed | Close
 """Request of a job."""
 
 
@@ -496,6 +522,8 @@ class Event(Enum):
     ABORTED = "aborted"
     SUBSUMED = "subsumed"
     GOING_BACK = "going_back"
+    RESCALE = "rescale"
+    """For the driver only: it should ask for another number of partitions before the next batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -508,6 +536,7 @@ class Notification:
         version: version of the checkpoint; None if it is about the job.
         checkpoint_id: id of the checkpoint; None if it has none.
         reason: text for people; None without one.
+        partitions: number of partitions of a rescale; None for any other event.
     """
 
     job: str
@@ -515,3 +544,4 @@ class Notification:
     version: Natural | None
     checkpoint_id: Natural | None = None
     reason: str | None = None
+    partitions: Natural | None = None

@@ -33,6 +33,8 @@ from spark_ckpt.messages import (
     Locate,
     LocateReply,
     Notification,
+    Rescale,
+    RescaleReply,
     TaskFailed,
     Trigger,
     TriggerReply,
@@ -46,7 +48,7 @@ REPORT = "report"
 MAX_NAME = 200
 """Most characters of the name of a query that are kept."""
 
-Reply: TypeAlias = TriggerReply | LocateReply | AckReply | EndOffsetsReply
+Reply: TypeAlias = TriggerReply | LocateReply | AckReply | EndOffsetsReply | RescaleReply
 """Reply with fields."""
 
 _MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -150,6 +152,7 @@ REQUESTS: dict[str, tuple[type, type | None]] = {
     "locate": (Locate, LocateReply),
     "ack": (Ack, AckReply),
     "end_offsets": (EndOffsets, EndOffsetsReply),
+    "rescale": (Rescale, RescaleReply),
     "decline": (Decline, None),
     "unreadable": (Unreadable, None),
     "task_failed": (TaskFailed, None),

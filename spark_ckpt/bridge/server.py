@@ -37,6 +37,7 @@ from spark_ckpt.messages import (
     Locate,
     Notification,
     Request,
+    Rescale,
     TaskFailed,
     Trigger,
     TriggerReply,
@@ -247,6 +248,8 @@ class _JobWorker:
                 return self._opened().acknowledge(request, time.perf_counter() - self._arrived)
             case EndOffsets():
                 return self._opened().end_offsets(request)
+            case Rescale():
+                return self._opened().rescale(request)
             case Unreadable():
                 self._opened().unreadable(request)
             case Decline() if self._job is not None:

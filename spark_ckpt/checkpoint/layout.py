@@ -28,6 +28,9 @@ IMPORT_MARKER = "import.json"
 MIRROR_NOTE = "mirror.json"
 """Note of what a mirror follows, below `ckpt`."""
 
+RESCALE_REQUEST = "rescale.json"
+"""Request for a rescale of a running query, below `ckpt`."""
+
 CHECKPOINT_DIRECTORY = re.compile(r"chk-([0-9]+)(?:-([0-9]+))?")
 """Directory of a checkpoint: its id, and the attempt number from the second attempt on."""
 

@@ -40,7 +40,7 @@ class CheckpointState:
         batch: description of its batch.
         table: chains of all subtasks.
         history: statistics in its `_metadata`, of this and earlier checkpoints, oldest first.
-        rows_are_estimates: True if its chains were assigned to other partitions since.
+        assigned: True if its chains were assigned to other partitions since, so that their rows are estimates.
     """
 
     version: int = 0
@@ -48,7 +48,7 @@ class CheckpointState:
     batch: SparkBatch | None = None
     table: ChainTable = field(default_factory=dict)
     history: tuple[CheckpointStats, ...] = ()
-    rows_are_estimates: bool = False
+    assigned: bool = False
 
     @cached_property
     def has_changes(self) -> bool:
@@ -66,7 +66,7 @@ class CheckpointState:
         A rescale estimates them, and its checkpoint has no segment of its own version. That of a batch has one, unless
         no partition had changes: then this is False, too.
         """
-        if self.rows_are_estimates:
+        if self.assigned:
             return False
         return self.has_changes and not any(entry.filters for entry in chain.entries)
 

@@ -30,6 +30,7 @@ from spark_ckpt.coordinator.open_job import Environment, OpenJob, open_job, star
 from spark_ckpt.coordinator.pending import PendingCheckpoint
 from spark_ckpt.coordinator.reporting import Reporting
 from spark_ckpt.coordinator.reports import Report
+from spark_ckpt.coordinator.running_rescale import RunningRescale
 from spark_ckpt.coordinator.statistics import stats_of_failed
 from spark_ckpt.coordinator.subsumption import Subsumption
 from spark_ckpt.errors import DamagedCheckpointError, SparkCkptError
@@ -46,6 +47,8 @@ from spark_ckpt.messages import (
     LocateReply,
     Notification,
     Outcome,
+    Rescale,
+    RescaleReply,
     TaskFailed,
     Trigger,
     TriggerReply,
@@ -104,6 +107,7 @@ class Job:
         self._failures = FailureManager(config.tolerable_failures)
         self._history = StatsHistory(config.history, self._open.history)
         self._recent = RecentBatches(self._clock)
+        self._rescale = RunningRescale(self._open.storage, self._clock, environment.in_background, self._want_rescale)
         self._completion = Completion(self._open, self._failures, self._history, self._recent, self._clock)
         self._pending: PendingCheckpoint | None = None
         self._expires = 0.0
@@ -148,6 +152,7 @@ class Job:
             self._abort(pending.superseded_by(trigger))
             self._delete_deferred()
         self._use_parent_of(trigger)
+        self._rescale_for(trigger)
         check_parallelism(trigger, self._parent, self._open.config)
         self._pending = PendingCheckpoint(trigger.operators, trigger.batch_id, trigger.version, self._clock.now_ms())
         self._reporting.triggered(trigger, self._pending)
@@ -156,6 +161,17 @@ class Job:
         self._expires = self._clock.monotonic() + interval + (self._open.config.timeout or 0.0)
         self._tried = False
         return self._trigger_reply()
+
+    def rescale(self, request: Rescale) -> RescaleReply:
+        """Check that the next batch can have another number of partitions. Nothing changes before its trigger.
+
+        Raises:
+            RescaleRefusedError: the rescale is impossible.
+            SparkLogFormatError, StateSchemaError, StorageError: a file of Spark's cannot be read.
+        """
+        self._check_not_rolling_back()
+        self._settle()
+        return self._rescale.check(request, self._trigger, self._parent)
 
     def locate(self, request: Locate) -> LocateReply:
         """Location of the state of a subtask.
@@ -356,6 +372,7 @@ class Job:
         self._reporting.progressed(self._pending)
         if self._pending is None:
             self._reporting.look_for_savepoint()
+            self._rescale.after_batch(self._trigger)
         self._subsumption.drop_subsumed()
 
     def _rollback(self) -> AutomaticRollback:
@@ -396,6 +413,8 @@ class Job:
         self._completed_attempts, self._pending = self._pending.attempts_at_completion(), None
         self._aborted = None
         self._parent = state
+        if (file := self._rescale.file_of(state.version)) is not None:
+            self._deferred_deletes.add(file)
         self._delete_deferred()
         self._subsumption.on_durable()
         self._checkpoint_cache.remember(state, own=True)
@@ -528,6 +547,16 @@ class Job:
             raise IncompleteCheckpointError(version, self._aborted[0].describe_missing())
         self._parent = starting_point(replace(trigger, job=""), self._open.storage, self._open.store)
         self._checkpoint_cache.remember(self._parent, own=False)
+
+    def _rescale_for(self, trigger: Trigger) -> None:
+        """Assign the state of the parent to the partitions of a batch that has begun a rescale."""
+        assigned = self._rescale.begin(trigger, self._parent)
+        if assigned is not self._parent:
+            self._parent = assigned
+            self._checkpoint_cache.remember(assigned, own=False)
+
+    def _want_rescale(self, partitions: int) -> None:
+        self._notify(Notification(self._trigger.job, Event.RESCALE, None, partitions=partitions))
 
     def _trigger_standalone(self, ack: Ack) -> None:
         """Begin a batch for a store without a query, which commits any loadable version unannounced. The last wins."""

@@ -42,6 +42,7 @@ from spark_ckpt.recovery.parallelism import check_parallelism
 from spark_ckpt.recovery.query_change import check_query
 from spark_ckpt.recovery.rollback import move_to_rollback_dir
 from spark_ckpt.recovery.rollback_on_damage import AutomaticRollback, recover
+from spark_ckpt.rescaling.begun import begun_rescale
 from spark_ckpt.spark_files.rollbacks import Rollbacks
 from spark_ckpt.storage import Request, Storage, resolve
 
@@ -145,6 +146,7 @@ def open_job(trigger: Trigger, environment: Environment, going_back: Callable[[]
         RolledBackError: a checkpoint is missing or damaged, or a record is damaged, and the query was rolled back to an
             intact checkpoint.
         ParallelismChangedError: partitions or key groups differ from the checkpoint's.
+        RescaleRefusedError: the batch has begun a rescale that this state cannot have.
         QueryChangedError: the state means something else to the query.
         FencedError: another run has claimed the location since.
         LogFencedError: the location was rolled back after the run had started.
@@ -186,7 +188,8 @@ def _open_with(rollback: AutomaticRollback, trigger: Trigger, environment: Envir
         if rollback.is_enabled:
             rollback.run(damaged_record or damaged)
         raise
-    check_parallelism(trigger, parent, config)
+    rescale = begun_rescale(storage, trigger, parent)
+    check_parallelism(trigger, parent if rescale is None else rescale.state(), config)
     check_query(trigger, parent, config)
     _check_log_epoch(trigger, storage, rollbacks)
     max_parallelism, chain = _key_groups(trigger, parent, config)

@@ -46,10 +46,8 @@ class Assignment:
         return self.parent.batch
 
     def state(self) -> CheckpointState:
-        """The checkpoint with the new partitions, in memory. Its numbers of rows are estimates."""
-        return replace(
-            self.parent, batch=with_chains(self.batch, self.table), table=self.table, rows_are_estimates=True
-        )
+        """The checkpoint with the new partitions, in memory."""
+        return replace(self.parent, batch=with_chains(self.batch, self.table), table=self.table, assigned=True)
 
 
 def assign(

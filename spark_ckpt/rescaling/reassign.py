@@ -53,7 +53,7 @@ def reassign(
     rows = _shared_rows([chain.rows for chain in chains], parallelism)
     ids = uuid.uuid5(_IDS, " ".join(chain.state_id for chain in chains)) if repeatable else uuid.uuid4()
     return [
-        Chain(uuid.uuid5(ids, f"{partition}/{parallelism}").hex, rows[partition], tuple(entries))
+        Chain(str(uuid.uuid5(ids, f"{partition}/{parallelism}")), rows[partition], tuple(entries))
         for partition, entries in enumerate(parts)
     ]
 

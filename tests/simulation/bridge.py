@@ -31,6 +31,7 @@ from spark_ckpt.messages import (
     Notification,
     Outcome,
     Request,
+    Rescale,
     TaskFailed,
     Trigger,
     Unreadable,
@@ -167,6 +168,8 @@ def _handle(job: Job | None, request: Request) -> Reply:
         return job.acknowledge(request)
     if isinstance(request, EndOffsets):
         return job.end_offsets(request)
+    if isinstance(request, Rescale):
+        return job.rescale(request)
     if isinstance(request, Unreadable):
         job.unreadable(request)
     elif isinstance(request, TaskFailed):
@@ -390,6 +393,8 @@ def describe(request: Request) -> str:
         return f"ack {request.job} v{request.version} {tuple(request.subtask)} by {attempt}{base}{files}"
     if isinstance(request, EndOffsets):
         return f"end_offsets {request.job} v{request.version} {request.offset_log.splitlines()[-1]}"
+    if isinstance(request, Rescale):
+        return f"rescale {request.job} v{request.version} to {request.partitions}"
     if isinstance(request, Unreadable):
         return f"unreadable {request.job} v{request.version} {tuple(request.subtask)}"
     if isinstance(request, TaskFailed):

@@ -56,6 +56,7 @@ class CheckpointLogFileManager(log: Path, hadoopConf: Configuration) extends Che
   override def createAtomic(path: Path, overwriteIfPossible: Boolean): CancellableFSDataOutputStream = {
     LogPrefetch.changing(path)
     CheckpointDriver.beforeCommit(path, textOf)
+    CheckpointDriver.beforeBatch(path)
     CheckpointDriver.beforeOffsets(path) match {
       case Some(complete) => new EndOffsetsOutputStream(complete, () => put(path, overwriteIfPossible))
       case None => put(path, overwriteIfPossible)

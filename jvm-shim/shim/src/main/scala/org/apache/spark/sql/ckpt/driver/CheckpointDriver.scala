@@ -34,7 +34,7 @@ private[ckpt] object CheckpointDriver extends Logging {
   private val OffsetLog = "offsets"
   private val CommitLog = "commits"
 
-  private var running: Option[Running] = None
+  @volatile private var running: Option[Running] = None
   @volatile private var session: Option[SparkSession] = None
   private val settingsCheck = new SettingsCheck
   private val otherProvider = new OtherProviderWarning
@@ -90,6 +90,21 @@ private[ckpt] object CheckpointDriver extends Logging {
       (query, batchId) <- endingBatch(entry, OffsetLog)
       requests <- synchronized(running).map(_.requests)
     } yield text => requests.endOffsets(query.runId.toString, batchId, text, Settings.bridgeTimeout(settingsOf(query)))
+
+  /**
+   * Hook for a new entry of Spark's offset log, on the thread of its query: between two batches, unless the query is in
+   * real-time mode. The batch begins with another number of partitions if that was asked for.
+   */
+  def beforeBatch(entry: Path): Unit =
+    for {
+      requests <- running.map(_.requests) if !requests.rescales.isEmpty && entry.getParent.getName == OffsetLog
+      batchId <- entry.getName.toLongOption
+      (_, queryId) <- queryHere
+      active <- SparkSession.getActiveSession
+      query <- RunningBatch.find(active, UUID.fromString(queryId))
+      if RunningRescale.isEntryOf(query, entry) && StreamingPlans.realTimeMs(query.trigger).isEmpty
+      partitions <- requests.rescales.take(query.runId.toString)
+    } RunningRescale.begin(query, batchId, partitions, requests)
 
   /**
    * Hook for a new entry of Spark's commit log. A start in real-time mode deletes offsets without a commit, and comes

@@ -35,7 +35,7 @@ private[ckpt] final class CheckpointRequests(
     extends Coordinator
     with Logging {
   private final class Job(val id: String) {
-    val known = new KnownStates
+    @volatile var known = new KnownStates
     @volatile var batchId: Long = -1
     @volatile var triggered: Future[Message] = _
     @volatile var execution: Option[StreamExecution] = None
@@ -48,6 +48,8 @@ private[ckpt] final class CheckpointRequests(
   private val jobs = new ConcurrentHashMap[String, Job]()
   private val jobOfStage = new JobsOfStages
   private val open = new OpenRequests
+
+  val rescales = new WantedRescales
   private implicit val inReaderThread: ExecutionContext = OwnThreads.WhereCompleted
 
   /** Requests are handled one at a time. Each gets an answer, whatever is thrown: its task waits. */
@@ -63,8 +65,12 @@ private[ckpt] final class CheckpointRequests(
       metrics.foreach(_.reported(report))
       post(report)
     } else {
-      if (Notification.of(notification).event == Notification.GoingBack) open.askAgain(notification.job)
-      else executors.tell(notification)
+      val notified = Notification.of(notification)
+      notified.event match {
+        case Notification.GoingBack => open.askAgain(notification.job)
+        case Notification.Rescale => notified.partitions.foreach(rescales.want(notification.job, _))
+        case _ => executors.tell(notification)
+      }
     }
 
   private def answer(request: Message): Future[Message] = synchronized {
@@ -96,6 +102,21 @@ private[ckpt] final class CheckpointRequests(
     val reply = PythonBridge.await(bridge.send(EndOffsets(runId, batchId, batchId + 1, offsetLog).toMessage), timeout)
     val version = EndOffsetsReply.of(reply).completedVersion
     Option(jobs.get(runId)).foreach(_.known.complete(version))
+  }
+
+  /**
+   * Asks the coordinator whether the next batch can have another number of partitions.
+   *
+   * @param version version of the state that the batch starts from
+   * @return the number before
+   * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if it cannot
+   */
+  def rescale(runId: String, version: Long, partitions: Int, timeout: FiniteDuration): Int = {
+    val reply = PythonBridge.await(bridge.send(Rescale(runId, version, partitions).toMessage), timeout)
+    val before = RescaleReply.of(reply).before
+    // Tables in memory have the rows of the partitions before.
+    Option(jobs.get(runId)).foreach(_.known = new KnownStates)
+    before
   }
 
   /** Sends the batch's trigger message once; after a failure, again with the next message. */
@@ -156,6 +177,7 @@ private[ckpt] final class CheckpointRequests(
     runs.ended(runId)
     jobOfStage.forget(runId)
     open.forget(runId)
+    rescales.forget(runId)
     Option(jobs.remove(runId)).foreach { job =>
       metrics.foreach(_.ended(runId, exception))
       close(runId, QueryStatus.of(exception.isDefined, job.execution)).onComplete(_ => metrics.foreach(_.closed(runId)))

@@ -93,6 +93,19 @@ private[ckpt] object EndOffsets {
   private val json = new JsonForm(classOf[EndOffsets])
 }
 
+/**
+ * Spark is about to write the offsets of the next batch, which should have another number of partitions.
+ *
+ * @param version version of the state that the batch starts from
+ */
+private[ckpt] final case class Rescale(job: String, version: Long, partitions: Int) extends JobMessage {
+  def toMessage: Message = Message("rescale", job, Rescale.json.write(this))
+}
+
+private[ckpt] object Rescale {
+  private val json = new JsonForm(classOf[Rescale])
+}
+
 /** The attempt of a task has failed. */
 private[ckpt] final case class TaskFailed(
     job: String,

@@ -8,9 +8,12 @@ import com.fasterxml.jackson.databind.annotation.JsonDeserialize
  *
  * @param event   one of the names in the companion object
  * @param version version of the state; None if it concerns the whole job
+ * @param partitions number of partitions of a rescale
  */
 private[ckpt] final case class Notification(
-    event: String, @JsonDeserialize(contentAs = classOf[java.lang.Long]) version: Option[Long] = None) {
+    event: String,
+    @JsonDeserialize(contentAs = classOf[java.lang.Long]) version: Option[Long] = None,
+    @JsonDeserialize(contentAs = classOf[java.lang.Integer]) partitions: Option[Int] = None) {
 
   def toMessage(job: String): Message = Message(Message.Notify, job, Notification.json.write(this))
 }
@@ -22,6 +25,9 @@ private[ckpt] object Notification {
 
   /** For the driver only: the job is rolling back. */
   val GoingBack = "going_back"
+
+  /** For the driver only: the next batch should have another number of partitions. */
+  val Rescale = "rescale"
 
   private val json = new JsonForm(classOf[Notification])
 

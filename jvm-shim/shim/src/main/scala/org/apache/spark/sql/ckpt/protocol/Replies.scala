@@ -198,6 +198,15 @@ private[ckpt] object EndOffsetsReply {
   def of(reply: Message): EndOffsetsReply = json.read(reply)
 }
 
+/** The reply to [[Rescale]]: the next batch may have the number. */
+private[ckpt] final case class RescaleReply(before: Int)
+
+private[ckpt] object RescaleReply {
+  private val json = new JsonForm(classOf[RescaleReply])
+
+  def of(reply: Message): RescaleReply = json.read(reply)
+}
+
 /** The reply to [[Query]]. */
 private[ckpt] final case class QueryReply(active: Boolean) {
   def toMessage: Message = Message.reply(QueryReply.json.write(this))

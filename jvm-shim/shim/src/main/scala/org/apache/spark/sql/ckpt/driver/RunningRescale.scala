@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.ckpt.driver
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
+import org.apache.spark.sql.ckpt.compat.StreamingPlans
+import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Another number of partitions for a running query, from its next batch on.
+ *
+ * Spark plans each batch with the number in the settings of its offsets (`IncrementalExecution.numStateStores`), which
+ * are those of the batch before. It creates the entry of the offset log between two batches: all of the last one is
+ * committed, and nothing of the next one exists. The entry is serialized after that, so a number that changes here is
+ * that of the entry, of the batch and of all later ones, and of a start after a crash.
+ */
+private[driver] object RunningRescale extends Logging {
+
+  /**
+   * Changes the number, if the coordinator agrees. The query continues with the number before if it does not.
+   *
+   * @param batchId the next batch
+   */
+  def begin(query: StreamExecution, batchId: Long, partitions: Int, requests: CheckpointRequests): Unit =
+    try {
+      val settings = StreamingPlans.sessionOfRun(query).sessionState.conf.getAllConfs
+      val pinned = new PinnedSettings(query)
+      val before = requests.rescale(query.runId.toString, batchId, partitions, Settings.bridgeTimeout(settings))
+      pinned.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
+      logInfo(s"query ${query.id}: $partitions partitions from batch $batchId on; $before before")
+    } catch {
+      case refused: CheckpointFailure =>
+        logWarning(s"query ${query.id} keeps its number of partitions: ${refused.reason}")
+      // A stop of the query interrupts the wait.
+      case NonFatal(e) if !e.isInstanceOf[InterruptedException] =>
+        logWarning(s"query ${query.id} keeps its number of partitions", e)
+    }
+
+  /** True for an entry in the offset log of a query. */
+  def isEntryOf(query: StreamExecution, entry: Path): Boolean =
+    entry.getParent.getParent.toUri.getPath == new Path(query.resolvedCheckpointRoot).toUri.getPath
+
+  /**
+   * Settings that Spark pins for the batch that it is about to begin (`OffsetSeqMetadata.conf`). They belong to this
+   * batch alone: Spark copies them for the next one.
+   */
+  private final class PinnedSettings(query: StreamExecution) {
+    private val metadata = query.getLatestExecutionContext().offsetSeqMetadata
+
+    private val field = metadata.getClass.getDeclaredField("conf")
+    field.setAccessible(true)
+
+    def set(key: String, value: String): Unit = field.set(metadata, metadata.conf + (key -> value))
+  }
+}

@@ -1,0 +1,199 @@
+"""Rescale of a running query: a request, its check between two batches, and the first batch with the new number."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spark_ckpt.checkpoint.layout import in_location
+from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.clock import Clock
+from spark_ckpt.errors import SparkCkptError
+from spark_ckpt.location.rescale_request import RescaleAnswer, RescaleRequest, answer_request, read_request
+from spark_ckpt.messages import Rescale, RescaleReply, Trigger
+from spark_ckpt.rescaling.assignment import Assignment, assign
+from spark_ckpt.rescaling.begun import begun_rescale
+from spark_ckpt.rescaling.errors import RescaleRefusedError
+from spark_ckpt.rescaling.operators import add_metadata
+from spark_ckpt.rescaling.plan import plan_rescale
+from spark_ckpt.spark_files.entries import OffsetEntry
+from spark_ckpt.spark_files.logs import BatchLog, SparkLog, entry_name
+from spark_ckpt.storage import Storage
+
+_log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+"""Least time between two looks for a request."""
+
+SLOW_LOOK_SECONDS = 30.0
+"""The same where a request to the storage takes long, and costs money."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Rescale that a batch has begun."""
+
+    batch_id: int
+    assignment: Assignment
+
+
+class RunningRescale:
+    """Rescales of one run. Not thread-safe, except that looks for requests run on another thread.
+
+    Args:
+        storage: storage of the checkpoint location.
+        clock: source of time.
+        in_background: runs work beside the batches.
+        want: asks the driver for a rescale before its next batch; thread-safe.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        clock: Clock,
+        in_background: Callable[[Callable[[], None]], None],
+        want: Callable[[int], None],
+    ) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._in_background = in_background
+        self._want = want
+        self._look_due = 0.0
+        self._request: RescaleRequest | None = None  # set by another thread
+        self._ready: Assignment | None = None
+        self._begun: _Begun | None = None
+
+    # ---- between two batches -----------------------------------------------------------------------------------------
+
+    def check(self, request: Rescale, last: Trigger, parent: CheckpointState) -> RescaleReply:
+        """Checks that the next batch can have another number of partitions. Nothing changes.
+
+        Args:
+            request: request of the driver.
+            last: trigger of the last batch.
+            parent: its checkpoint.
+
+        Raises:
+            RescaleRefusedError: the rescale is impossible.
+            SparkLogFormatError, StateSchemaError, StorageError: a file of Spark's cannot be read.
+        """
+        try:
+            self._ready = self._assign(request, last, parent)
+        except RescaleRefusedError as refused:
+            self._answer(RescaleAnswer(refused=refused.reason))
+            raise
+        return RescaleReply(self._ready.plan.before)
+
+    def _assign(self, request: Rescale, last: Trigger, parent: CheckpointState) -> Assignment:
+        location, partitions = self._storage.location, request.partitions
+        if parent.batch is None or parent.version != request.version:
+            reason = f"version {request.version} of the state has no complete checkpoint. Ask again later"
+            raise RescaleRefusedError(location, partitions, reason)
+        if last.checkpoint_format > 1:
+            reason = (
+                "Spark's commit log has state ids (checkpointFormatVersion 2), one for each partition. Stop the query, "
+                "and rescale it without --running"
+            )
+            raise RescaleRefusedError(location, partitions, reason)
+        if last.offset_log is not None:
+            name = entry_name(BatchLog.OFFSETS, last.batch_id)
+            offsets = OffsetEntry.decode(last.offset_log.encode(), name)
+        else:
+            offsets = SparkLog(self._storage).offsets(last.batch_id)
+        plan = plan_rescale(location, partitions, last.batch_id, offsets, parent.batch)
+        return assign(self._storage, parent, plan, repeatable=True)
+
+    # ---- first batch with the new number -----------------------------------------------------------------------------
+
+    def begin(self, trigger: Trigger, parent: CheckpointState) -> CheckpointState:
+        """The checkpoint that a batch starts from, by the partitions of the batch. Writes state that is inside
+        `_metadata` to a file.
+
+        Args:
+            trigger: trigger of the batch.
+            parent: the checkpoint.
+
+        Raises:
+            RescaleRefusedError, SparkLogFormatError, StateSchemaError, StorageError: see `begun_rescale`.
+        """
+        ready, self._ready = self._ready, None
+        assignment = ready if _is_of(ready, trigger, parent) else begun_rescale(self._storage, trigger, parent)
+        if assignment is None:
+            return parent
+        if (file := assignment.inline) is not None:
+            self._storage.write_atomic(in_location(file.path), file.data)
+        self._begun = _Begun(trigger.batch_id, assignment)
+        plan = assignment.plan
+        _log.info("batch %d has %d partitions; it had %d before", trigger.batch_id, plan.after, plan.before)
+        return assignment.state()
+
+    def file_of(self, version: int) -> str | None:
+        """File that `begin` has written for the batch that leaves a version, relative to `ckpt`; None without one. The
+        batch may have replaced all of its state."""
+        begun = self._begun
+        if begun is None or begun.batch_id + 1 != version or begun.assignment.inline is None:
+            return None
+        return begun.assignment.inline.path
+
+    # ---- after a batch -----------------------------------------------------------------------------------------------
+
+    def after_batch(self, last: Trigger) -> None:
+        """Writes Spark's metadata of the operators after the first batch with a new number, and looks for a request.
+        Never raises.
+
+        Args:
+            last: trigger of the last batch.
+        """
+        if self._begun is not None and self._begun.batch_id <= last.batch_id:
+            self._finish(self._begun)
+        now = self._clock.monotonic()
+        if now >= self._look_due and not last.is_standalone:
+            self._look_due = now + (SLOW_LOOK_SECONDS if self._storage.requests_are_slow else LOOK_SECONDS)
+            self._in_background(lambda: self._look(last))
+
+    def _finish(self, begun: _Begun) -> None:
+        plan = begun.assignment.plan
+        try:
+            add_metadata(SparkLog(self._storage), begun.assignment.batch, plan.batch_id, plan.after)
+        except SparkCkptError as e:
+            _log.warning("the statestore source will show the partitions before the rescale: %s", e)
+        self._begun = None
+        self._answer(RescaleAnswer(batch_id=plan.batch_id, before=plan.before))
+
+    def _look(self, last: Trigger) -> None:
+        try:
+            request = read_request(self._storage)
+        except SparkCkptError as e:
+            _log.warning("cannot look for a rescale: %s", e)
+            return
+        if request is None or request.answer is not None:
+            self._request = None
+            return
+        self._request = request
+        if last.log_epoch is None:
+            self._answer(RescaleAnswer(refused=f"the query runs without {LOG_FILE_MANAGER}, which 'configure' sets"))
+        elif last.is_real_time:
+            self._answer(RescaleAnswer(refused="a query in real-time mode must be stopped first"))
+        elif max((operator.parallelism for operator in last.operators), default=0) == request.partitions:
+            self._answer(RescaleAnswer(before=request.partitions))
+        else:
+            self._want(request.partitions)
+
+    def _answer(self, answer: RescaleAnswer) -> None:
+        request, self._request = self._request, None
+        if request is not None:
+            try:
+                answer_request(self._storage, request, answer)
+            except SparkCkptError as e:
+                _log.warning("cannot answer the request for a rescale: %s", e)
+
+
+def _is_of(ready: Assignment | None, trigger: Trigger, parent: CheckpointState) -> bool:
+    """True if an assignment is that of a batch."""
+    return (
+        ready is not None
+        and ready.parent is parent
+        and ready.plan.batch_id == trigger.batch_id
+        and any(operator.parallelism == ready.plan.after for operator in trigger.operators)
+    )

@@ -1,0 +1,62 @@
+"""Rescale of a running query, which its next batch has begun: Spark's offset log has the new number of partitions, and
+the checkpoint that the batch starts from still has the old one (docs/protocol.md, section 7)."""
+
+from __future__ import annotations
+
+from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.errors import StateFileNotFoundError
+from spark_ckpt.format.keys import StoreKey
+from spark_ckpt.messages import Trigger
+from spark_ckpt.rescaling.assignment import Assignment, assign
+from spark_ckpt.rescaling.plan import plan_rescale
+from spark_ckpt.spark_files.entries import OffsetEntry
+from spark_ckpt.spark_files.logs import BatchLog, SparkLog, entry_name
+from spark_ckpt.storage import Storage
+
+
+def begun_rescale(storage: Storage, trigger: Trigger, parent: CheckpointState) -> Assignment | None:
+    """State of a checkpoint by the partitions of the next batch, if the two numbers differ because the batch has begun
+    a rescale. Writes nothing.
+
+    Only a rescale changes the number between two entries of the offset log: a start takes it from there (Spark:
+    `OffsetSeqMetadata.setSessionConf`), whatever its session says.
+
+    Args:
+        storage: storage of the checkpoint location.
+        trigger: trigger of the batch.
+        parent: the checkpoint.
+
+    Raises:
+        RescaleRefusedError: this state cannot have the number of partitions in the log.
+        SparkLogFormatError, StateSchemaError, StorageError: a file of Spark's cannot be read.
+    """
+    batch = parent.batch
+    if batch is None or trigger.version != parent.version + 1 or not _differs(trigger, batch):
+        return None
+    log = SparkLog(storage)
+    try:
+        before = log.offsets(trigger.batch_id - 1)
+        begun = _entry_of(trigger, log)
+    except StateFileNotFoundError:
+        return None
+    partitions = begun.shuffle_partitions
+    if partitions is None or partitions == before.shuffle_partitions:
+        return None
+    plan = plan_rescale(storage.location, partitions, trigger.batch_id - 1, before, batch)
+    return assign(storage, parent, plan, repeatable=True)
+
+
+def _entry_of(trigger: Trigger, log: SparkLog) -> OffsetEntry:
+    if trigger.offset_log is None:
+        return log.offsets(trigger.batch_id)
+    return OffsetEntry.decode(trigger.offset_log.encode(), entry_name(BatchLog.OFFSETS, trigger.batch_id))
+
+
+def _differs(trigger: Trigger, batch: SparkBatch) -> bool:
+    had = {store.key: store.parallelism for store in batch.stores}
+    return any(
+        had.get(StoreKey(operator.operator_id, name), operator.parallelism) != operator.parallelism
+        for operator in trigger.operators
+        for name in operator.stores
+    )
