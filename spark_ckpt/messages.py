@@ -7,7 +7,7 @@ from these types and their docstrings. A `state_id` is Spark's unique id of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
@@ -379,9 +379,12 @@ class RescaleReply:
 
     Args:
         before: number of partitions before.
+        state_ids: ids of the states that the batch begins with, by operator, a list per partition with one id per
+            store; empty with checkpoint format 1.
     """
 
     before: Natural
+    state_ids: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

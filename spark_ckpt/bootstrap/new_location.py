@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.batch import SparkBatch, state_ids
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.layout import CKPT
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation
@@ -22,7 +22,6 @@ from spark_ckpt.format.key_groups import default_max_parallelism, factors
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
 from spark_ckpt.location.open_store import opened_store
 from spark_ckpt.operations.errors import TargetNotEmptyError
-from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import QUERY, SparkLog, make_partitions
 from spark_ckpt.storage import Storage, delete_tree

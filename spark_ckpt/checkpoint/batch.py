@@ -223,3 +223,11 @@ class Source:
 
     name: str
     offset: str | None = None
+
+
+def state_ids(batch: SparkBatch) -> Mapping[int, list[list[str]]]:
+    """The state ids of a checkpoint in the form of Spark's commit log."""
+    by_operator: dict[int, list[tuple[str, ...]]] = {}
+    for store in batch.stores:
+        by_operator.setdefault(store.operator_id, []).append(store.state_ids)
+    return {operator: [list(ids) for ids in zip(*stores, strict=True)] for operator, stores in by_operator.items()}

@@ -107,7 +107,13 @@ class Job:
         self._failures = FailureManager(config.tolerable_failures)
         self._history = StatsHistory(config.history, self._open.history)
         self._recent = RecentBatches(self._clock)
-        self._rescale = RunningRescale(self._open.storage, self._clock, environment.in_background, self._want_rescale)
+        self._rescale = RunningRescale(
+            self._open.storage,
+            self._clock,
+            environment.in_background,
+            self._open.store.check_owner,
+            self._want_rescale,
+        )
         self._completion = Completion(self._open, self._failures, self._history, self._recent, self._clock)
         self._pending: PendingCheckpoint | None = None
         self._expires = 0.0

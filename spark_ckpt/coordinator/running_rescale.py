@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from spark_ckpt.checkpoint.batch import state_ids
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
+from spark_ckpt.checkpoint.publish import with_chains
 from spark_ckpt.clock import Clock
+from spark_ckpt.config.spark_settings import FILE_MANAGER_CLASS
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.location.rescale_request import RescaleAnswer, RescaleRequest, answer_request, read_request
 from spark_ckpt.messages import Rescale, RescaleReply, Trigger
@@ -45,6 +48,7 @@ class RunningRescale:
         storage: storage of the checkpoint location.
         clock: source of time.
         in_background: runs work beside the batches.
+        check_owner: raises a FencedError if another run has claimed the location.
         want: asks the driver for a rescale before its next batch; thread-safe.
     """
 
@@ -53,11 +57,13 @@ class RunningRescale:
         storage: Storage,
         clock: Clock,
         in_background: Callable[[Callable[[], None]], None],
+        check_owner: Callable[[], None],
         want: Callable[[int], None],
     ) -> None:
         self._storage = storage
         self._clock = clock
         self._in_background = in_background
+        self._check_owner = check_owner
         self._want = want
         self._look_due = 0.0
         self._request: RescaleRequest | None = None  # set by another thread
@@ -76,25 +82,33 @@ class RunningRescale:
 
         Raises:
             RescaleRefusedError: the rescale is impossible.
-            SparkLogFormatError, StateSchemaError, StorageError: a file of Spark's cannot be read.
+            FencedError: another run has claimed the location.
+            SparkLogFormatError, StateSchemaError, StorageError: a file of Spark's cannot be read or written.
         """
         try:
             self._ready = self._assign(request, last, parent)
         except RescaleRefusedError as refused:
             self._answer(RescaleAnswer(refused=refused.reason))
             raise
-        return RescaleReply(self._ready.plan.before)
+        ids = self._prepare_commit(self._ready) if last.checkpoint_format > 1 else {}
+        return RescaleReply(self._ready.plan.before, {str(operator): stores for operator, stores in ids.items()})
+
+    def _prepare_commit(self, assignment: Assignment) -> Mapping[int, Sequence[Sequence[str]]]:
+        """The ids of the assigned states. A start after a crash takes ids from the last commit, by partition, so that
+        one gets those of partitions that it lacks."""
+        log, batch_id = SparkLog(self._storage), assignment.plan.batch_id - 1
+        before, after = state_ids(assignment.batch), state_ids(with_chains(assignment.batch, assignment.table))
+        both = {operator: [*ids, *after[operator][len(ids) :]] for operator, ids in before.items()}
+        commit = log.commit(batch_id)
+        if both != commit.state_ids and any(len(both[operator]) > len(ids) for operator, ids in before.items()):
+            self._check_owner()
+            log.replace_commit(batch_id, commit.with_state_ids(both))
+        return after
 
     def _assign(self, request: Rescale, last: Trigger, parent: CheckpointState) -> Assignment:
         location, partitions = self._storage.location, request.partitions
         if parent.batch is None or parent.version != request.version:
             reason = f"version {request.version} of the state has no complete checkpoint. Ask again later"
-            raise RescaleRefusedError(location, partitions, reason)
-        if last.checkpoint_format > 1:
-            reason = (
-                "Spark's commit log has state ids (checkpointFormatVersion 2), one for each partition. Stop the query, "
-                "and rescale it without --running"
-            )
             raise RescaleRefusedError(location, partitions, reason)
         if last.offset_log is not None:
             name = entry_name(BatchLog.OFFSETS, last.batch_id)
@@ -172,7 +186,7 @@ class RunningRescale:
             return
         self._request = request
         if last.log_epoch is None:
-            self._answer(RescaleAnswer(refused=f"the query runs without {LOG_FILE_MANAGER}, which 'configure' sets"))
+            self._answer(RescaleAnswer(refused=f"the query runs without {FILE_MANAGER_CLASS}, which 'configure' sets"))
         elif last.is_real_time:
             self._answer(RescaleAnswer(refused="a query in real-time mode must be stopped first"))
         elif max((operator.parallelism for operator in last.operators), default=0) == request.partitions:

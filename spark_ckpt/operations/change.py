@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.batch import SparkBatch, state_ids
 from spark_ckpt.checkpoint.chains import ChainTable
 from spark_ckpt.checkpoint.load import CheckpointState, version_not_found
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, inline_state_in_file, with_chains
@@ -19,7 +19,7 @@ from spark_ckpt.clock import Clock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore, Owner
 from spark_ckpt.location.driver_liveness import HasEnded, check_fenced, may_write, never_ended
 from spark_ckpt.location.open_store import opened_store
-from spark_ckpt.operations.last_batch import Refuse, SparkLogs, checkpoint_of_last_batch, read_logs, state_ids
+from spark_ckpt.operations.last_batch import Refuse, SparkLogs, checkpoint_of_last_batch, read_logs
 from spark_ckpt.recovery.fence import FencedLogs, fenced_logs
 from spark_ckpt.recovery.rollback import claim_and_move
 from spark_ckpt.spark_files.entries import OffsetEntry

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.batch import state_ids
 from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.load import CheckpointState, load_checkpoint, version_not_found
 from spark_ckpt.completed import CompletedCheckpointStore
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
+from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry, names_states
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog
 from spark_ckpt.storage import Storage
 
@@ -78,18 +78,10 @@ def checkpoint_of_last_batch(storage: Storage, store: CompletedCheckpointStore, 
     state = load_checkpoint(storage, record, store.all())
     assert state.batch is not None
     ids = logs.commit.state_ids
-    if ids and ids != state_ids(state.batch):
+    if ids and not names_states(ids, state_ids(state.batch)):
         raise StateIdMismatchError(
             f"{storage.location}: Spark's commit of batch {logs.committed} names other state ids than checkpoint "
             f"{record.id}, the newest of that batch: the two belong to different runs. Roll back to a batch on which "
             "both agree"
         )
     return state
-
-
-def state_ids(batch: SparkBatch) -> Mapping[int, list[list[str]]]:
-    """The state ids of a checkpoint in the form of Spark's commit log."""
-    by_operator: dict[int, list[tuple[str, ...]]] = {}
-    for store in batch.stores:
-        by_operator.setdefault(store.operator_id, []).append(store.state_ids)
-    return {operator: [list(ids) for ids in zip(*stores, strict=True)] for operator, stores in by_operator.items()}

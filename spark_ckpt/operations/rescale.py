@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.batch import SparkBatch, state_ids
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, with_chains
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.location.driver_liveness import check_not_running
 from spark_ckpt.location.open_store import opened_store
-from spark_ckpt.operations.last_batch import SparkLogs, checkpoint_of_last_batch, read_logs, state_ids
+from spark_ckpt.operations.last_batch import SparkLogs, checkpoint_of_last_batch, read_logs
 from spark_ckpt.progress import Progress
 from spark_ckpt.rescaling.assignment import Assignment, assign
 from spark_ckpt.rescaling.errors import RescaleRefusedError

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.batch import SparkBatch
-from spark_ckpt.errors import StateFileNotFoundError
+from spark_ckpt.checkpoint.meaning import QueryMeaning
+from spark_ckpt.errors import CheckpointError, StateFileNotFoundError
 from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.errors import SparkLogFormatError, StateSchemaError
@@ -128,6 +129,7 @@ class _StartCheck:
 
     def _check_sources(self, begin: OffsetEntry | None, end: OffsetEntry) -> Iterator[Damage]:
         names = () if self._batch is None else self._batch.sources
+        directories = _directories(self._batch)
         seen: set[tuple[str, str]] = set()
         for index, (source, text) in enumerate(end.offsets.items()):
             if text is None:
@@ -140,7 +142,7 @@ class _StartCheck:
             if isinstance(position, NumberPosition):
                 yield from self._check_rate_source(f"{SOURCES}/{source}/0")
             elif isinstance(position, FilePosition) and source.isdecimal():
-                log = FileSourceLog(self._storage, int(source))
+                log = FileSourceLog(self._storage, directories[index] if index < len(directories) else int(source))
                 same = names[index] if index < len(names) else source, text
                 if log.latest >= 0 or same not in seen:  # a stream that the query uses twice has one log
                     former = None if before is None else positions_of(before)[0]
@@ -278,3 +280,13 @@ def _one_name(operator: tuple[int, str | None]) -> tuple[int, str | None]:
     """The operator, with one name for the two kinds of aggregation, which share their state."""
     number, name = operator
     return number, AGGREGATION if name == REAL_TIME_AGGREGATION else name
+
+
+def _directories(batch: SparkBatch | None) -> tuple[int, ...]:
+    """Numbers of the directories of the sources below `sources`, if the checkpoint says what its state means."""
+    if batch is None or batch.meaning is None:
+        return ()
+    try:
+        return tuple(source.directory for source in QueryMeaning.decode(batch.meaning).sources)
+    except CheckpointError:
+        return ()

@@ -3,14 +3,18 @@ the checkpoint that the batch starts from still has the old one (docs/protocol.m
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.messages import Trigger
 from spark_ckpt.rescaling.assignment import Assignment, assign
 from spark_ckpt.rescaling.plan import plan_rescale
-from spark_ckpt.spark_files.entries import OffsetEntry
+from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, SparkLog, entry_name
 from spark_ckpt.storage import Storage
 
@@ -44,7 +48,30 @@ def begun_rescale(storage: Storage, trigger: Trigger, parent: CheckpointState) -
     if partitions is None or partitions == before.shuffle_partitions:
         return None
     plan = plan_rescale(storage.location, partitions, trigger.batch_id - 1, before, batch)
-    return assign(storage, parent, plan, repeatable=True)
+    assignment = assign(storage, parent, plan, repeatable=True)
+    if trigger.checkpoint_format > 1 and not _is_of_run(parent, trigger):
+        return _with_committed_ids(assignment, log.commit(trigger.batch_id - 1))
+    return assignment
+
+
+def _is_of_run(parent: CheckpointState, trigger: Trigger) -> bool:
+    """True if the run that has asked for the rescale continues, with another side process."""
+    return parent.record is not None and parent.record.owner.run_id == trigger.job
+
+
+def _with_committed_ids(assignment: Assignment, commit: CommitEntry) -> Assignment:
+    """The same states under the ids for which a new run asks, from Spark's commit log."""
+    committed = commit.state_ids or {}
+    table: ChainTable = {}
+    stores_of: Counter[int] = Counter()
+    for key, chains in assignment.table.items():
+        position, partitions = stores_of[key.operator_id], committed.get(key.operator_id, ())
+        stores_of[key.operator_id] += 1
+        table[key] = [
+            Chain(partitions[number][position], chain.rows, chain.entries) if number < len(partitions) else chain
+            for number, chain in enumerate(chains)
+        ]
+    return replace(assignment, table=table)
 
 
 def _entry_of(trigger: Trigger, log: SparkLog) -> OffsetEntry:

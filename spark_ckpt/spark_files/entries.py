@@ -180,6 +180,22 @@ class CommitEntry:
         return replace(self, metadata={**self.metadata, "stateUniqueIds": None})
 
 
+def names_states(
+    committed: Mapping[int, Sequence[Sequence[str]]], states: Mapping[int, Sequence[Sequence[str]]]
+) -> bool:
+    """True if the state ids of a commit are those of a checkpoint.
+
+    Before a rescale to more partitions, the commit gets the ids that these will have (docs/protocol.md, section 7).
+
+    Args:
+        committed: state ids in the commit, by operator, a list per partition.
+        states: state ids in the checkpoint, in the same form.
+    """
+    if committed.keys() != states.keys():
+        return False
+    return all(list(committed[operator][: len(ids)]) == list(ids) for operator, ids in states.items())
+
+
 def query_id_of(data: bytes, path: str) -> str:
     """Query id in the file `metadata` (Spark: `StreamMetadata`).
 

@@ -32,7 +32,7 @@ class BatchLog(Enum):
 
 
 class SparkLog:
-    """Spark's files in a checkpoint location. Entries are created exclusively and never changed.
+    """Spark's files in a checkpoint location. Entries are created exclusively, and only `replace_commit` changes one.
 
     Args:
         storage: storage of the checkpoint location.
@@ -110,6 +110,16 @@ class SparkLog:
             SparkLogEntryExistsError, StorageError: as in `add_offsets`.
         """
         self._add(entry_name(BatchLog.COMMITS, batch_id), entry.encode())
+
+    def replace_commit(self, batch_id: int, entry: CommitEntry) -> None:
+        """Replaces the entry of a batch in the commit log.
+
+        Raises:
+            StorageError: the entry could not be written, or the outcome is unknown.
+        """
+        name = entry_name(BatchLog.COMMITS, batch_id)
+        self._storage.delete(checksum_name(name))
+        self._storage.write_atomic(name, entry.encode())
 
     # ---- operators ---------------------------------------------------------------------------------------------------
 

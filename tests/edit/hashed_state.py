@@ -11,13 +11,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from spark_ckpt.checkpoint.batch import Source, SparkBatch
+from spark_ckpt.checkpoint.batch import Source, SparkBatch, state_ids
 from spark_ckpt.checkpoint.chains import Chain
 from spark_ckpt.completed import CheckpointRecord
 from spark_ckpt.format.key_groups import factors, key_group_of
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.format.segments import Section, SegmentKind
-from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.spark_files.types import struct_of

@@ -16,6 +16,7 @@ from unittest.mock import patch
 import pytest
 
 from spark_ckpt.checkpoint import packing
+from spark_ckpt.checkpoint.batch import state_ids
 from spark_ckpt.checkpoint.errors import StateIdMismatchError, VersionNotFoundError
 from spark_ckpt.checkpoint.load import CheckpointState, read_checkpoint
 from spark_ckpt.checkpoint.publish import NewCheckpoint, Publisher
@@ -26,7 +27,6 @@ from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.location.errors import LocationInUseError
 from spark_ckpt.location.listing import list_completed
 from spark_ckpt.metadata import loads
-from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.operations.rescale import rescale
 from spark_ckpt.rescaling.errors import RescaleRefusedError
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_ckpt.checkpoint.batch import SparkBatch
+from spark_ckpt.checkpoint.meaning import QueryMeaning, SourceMeaning
 from spark_ckpt.recovery.start_check import Start, check_start
 from spark_ckpt.storage import LocalStorage
 from tests.support.locations import LocationBuilder, make_batch
@@ -120,6 +121,9 @@ def test_a_stream_that_is_used_twice_has_one_log(storage: LocalStorage) -> None:
     assert found(storage, batch=twice) == []
     two = replace(twice, sources=("FileStreamSource[file:/a]", "FileStreamSource[file:/b]"))
     assert "entry 2 of the source is missing" in found(storage, batch=two)[0]
+    source = SourceMeaning("FileStreamSource[file:/in]", directory=0)
+    numbered = replace(twice, sources=("0", "1"), meaning=QueryMeaning((source, source), ()).encode())
+    assert found(storage, batch=numbered) == []
 
 
 @pytest.mark.parametrize(("content", "is_read"), [(b"v1\n1700000000000", True), (b"", False), (b"v1\n17x", False)])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spark_ckpt import metadata as m
-from spark_ckpt.checkpoint.batch import Source, SparkBatch
+from spark_ckpt.checkpoint.batch import Source, SparkBatch, state_ids
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.compose import NO_DATA
 from spark_ckpt.clock import SystemClock
@@ -17,7 +17,6 @@ from spark_ckpt.completed import CheckpointRecord, Owner
 from spark_ckpt.format.key_groups import factors, key_group_of
 from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.format.segments import Section, SegmentKind
-from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import LocalStorage

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from spark_ckpt.checkpoint.batch import state_ids
 from spark_ckpt.checkpoint.errors import StateIdMismatchError
 from spark_ckpt.checkpoint.load import version_not_found
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.flink.importing.errors import FlinkImportRefusedError
 from spark_ckpt.location.import_marker import MARKER, ImportMarker, read_marker
-from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import SparkBatches, SparkLog
 from spark_ckpt.state.catalog import StateCatalog, Store, open_state

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 
+from spark_ckpt.checkpoint.batch import state_ids
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, inline_state_in_file, with_chains
 from spark_ckpt.clock import Clock
@@ -16,7 +17,6 @@ from spark_ckpt.flink.importing.plan import ImportPlan
 from spark_ckpt.flink.importing.result import FlinkImport
 from spark_ckpt.flink.importing.rows import RowEncoder
 from spark_ckpt.flink.tables.read import FlinkScan
-from spark_ckpt.operations.last_batch import state_ids
 from spark_ckpt.progress import Progress
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError
 from spark_ckpt.spark_files.logs import SparkLog

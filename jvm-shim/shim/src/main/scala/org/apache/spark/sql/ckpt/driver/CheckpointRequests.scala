@@ -108,15 +108,15 @@ private[ckpt] final class CheckpointRequests(
    * Asks the coordinator whether the next batch can have another number of partitions.
    *
    * @param version version of the state that the batch starts from
-   * @return the number before
+   * @return the number before, and the ids of the states that the batch begins with
    * @throws org.apache.spark.sql.ckpt.common.CheckpointFailure if it cannot
    */
-  def rescale(runId: String, version: Long, partitions: Int, timeout: FiniteDuration): Int = {
-    val reply = PythonBridge.await(bridge.send(Rescale(runId, version, partitions).toMessage), timeout)
-    val before = RescaleReply.of(reply).before
+  def rescale(runId: String, version: Long, partitions: Int, timeout: FiniteDuration): RescaleReply = {
+    val reply = RescaleReply.of(
+      PythonBridge.await(bridge.send(Rescale(runId, version, partitions).toMessage), timeout))
     // Tables in memory have the rows of the partitions before.
     Option(jobs.get(runId)).foreach(_.known = new KnownStates)
-    before
+    reply
   }
 
   /** Sends the batch's trigger message once; after a failure, again with the next message. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.ckpt.driver
 
+import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
@@ -8,7 +9,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
 import org.apache.spark.sql.ckpt.compat.StreamingPlans
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -29,10 +30,11 @@ private[driver] object RunningRescale extends Logging {
   def begin(query: StreamExecution, batchId: Long, partitions: Int, requests: CheckpointRequests): Unit =
     try {
       val settings = StreamingPlans.sessionOfRun(query).sessionState.conf.getAllConfs
-      val pinned = new PinnedSettings(query)
-      val before = requests.rescale(query.runId.toString, batchId, partitions, Settings.bridgeTimeout(settings))
+      val (pinned, ids) = (new PinnedSettings(query), new NextStateIds(query))
+      val reply = requests.rescale(query.runId.toString, batchId, partitions, Settings.bridgeTimeout(settings))
+      reply.stateIds.foreach { case (operator, partitions) => ids.set(operator.toLong, partitions) }
       pinned.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
-      logInfo(s"query ${query.id}: $partitions partitions from batch $batchId on; $before before")
+      logInfo(s"query ${query.id}: $partitions partitions from batch $batchId on; ${reply.before} before")
     } catch {
       case refused: CheckpointFailure =>
         logWarning(s"query ${query.id} keeps its number of partitions: ${refused.reason}")
@@ -56,5 +58,15 @@ private[driver] object RunningRescale extends Logging {
     field.setAccessible(true)
 
     def set(key: String, value: String): Unit = field.set(metadata, metadata.conf + (key -> value))
+  }
+
+  /** Ids of the states that the next batch asks for, with checkpoint format 2. */
+  private final class NextStateIds(query: StreamExecution) {
+    private val field = classOf[MicroBatchExecution].getDeclaredField("currentStateStoreCkptId")
+    field.setAccessible(true)
+    private val byOperator = field.get(query).asInstanceOf[mutable.Map[Long, Array[Array[String]]]]
+
+    def set(operator: Long, partitions: Seq[Seq[String]]): Unit =
+      byOperator(operator) = partitions.map(_.toArray).toArray
   }
 }

@@ -198,8 +198,14 @@ private[ckpt] object EndOffsetsReply {
   def of(reply: Message): EndOffsetsReply = json.read(reply)
 }
 
-/** The reply to [[Rescale]]: the next batch may have the number. */
-private[ckpt] final case class RescaleReply(before: Int)
+/**
+ * The reply to [[Rescale]]: the next batch may have the number.
+ *
+ * @param before   number of partitions before
+ * @param stateIds ids of the states that the batch begins with, by operator: an id per store for each partition; empty
+ *                 with checkpoint format 1
+ */
+private[ckpt] final case class RescaleReply(before: Int, stateIds: Map[String, Seq[Seq[String]]] = Map.empty)
 
 private[ckpt] object RescaleReply {
   private val json = new JsonForm(classOf[RescaleReply])
