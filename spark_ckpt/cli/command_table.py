@@ -42,7 +42,7 @@ COMMANDS = {
     "probe": Place("probe", "probe_storage", "Test whether a storage can fence two drivers."),
     "read": Place("read", "read_rows", "Print rows of state, without Spark and Flink."),
     "relocate": Place("relocate", "relocate_checkpoint", "Rewrite checkpoint metadata for moved state files."),
-    "rescale": Place("rescale", "rescale_query", "Change the number of partitions of a stopped query."),
+    "rescale": Place("rescale", "rescale_query", "Change the number of partitions of a query."),
     "restore": Place("restore", "restore_checkpoint", "Create a checkpoint location from a savepoint or checkpoint."),
     "rollback": Place("rollback", "roll_back_query", "Roll a stopped query back to an earlier checkpoint."),
     "savepoint": Place("savepoint", "take_savepoint_of_query", "Copy a checkpoint into a self-contained savepoint."),

@@ -38,6 +38,7 @@ RESULTS = (
     "failover",
     "restore",
     "rescale",
+    "rescale_running",
     "offsets",
     "moved_offsets",
     "evolve",

@@ -52,7 +52,7 @@ from spark_ckpt.cli.commands.list import CheckpointList
 from spark_ckpt.cli.commands.mirror import MirrorResult
 from spark_ckpt.cli.commands.offsets import MovedOffsetsResult, OffsetsResult
 from spark_ckpt.cli.commands.probe import ProbeResult
-from spark_ckpt.cli.commands.rescale import RescaleResult
+from spark_ckpt.cli.commands.rescale import RescaleResult, RunningRescaleResult
 from spark_ckpt.cli.commands.restore import RestoreResult
 from spark_ckpt.cli.commands.rollback import RollbackResult
 from spark_ckpt.cli.commands.savepoint import CopyResult
@@ -129,12 +129,13 @@ from spark_ckpt.operations.mirror.following import MirroredCheckpoint
 from spark_ckpt.operations.offsets import MovedOffsets, MovedSource
 from spark_ckpt.operations.probe import Probe
 from spark_ckpt.operations.rescale import RescaledStore, Rescaling
+from spark_ckpt.operations.running_rescale import RunningRescaling
 from spark_ckpt.operations.tagging import TaggedCheckpoint
 from spark_ckpt.operations.verify import Verification
 from spark_ckpt.recovery.damage import Damage
 from spark_ckpt.recovery.rollback import Rollback
 from spark_ckpt.recovery.verdict import CheckpointVerdict
-from spark_ckpt.rescaling.errors import RescaleRefusedError
+from spark_ckpt.rescaling.errors import RescaleNotAnsweredError, RescaleRefusedError
 from spark_ckpt.spark_files.errors import SparkLogEntryExistsError, SparkLogFormatError, StateSchemaError
 from spark_ckpt.spark_files.source_positions import KafkaPosition
 from spark_ckpt.state.errors import (
@@ -312,6 +313,7 @@ ERROR_EXAMPLES: list[errors.SparkCkptError] = [
     StateFileOutsideError("/x", ("/y",)),
     UnreadStreamsError("/x", 1, 2),
     RescaleRefusedError("/x", 5, "reason"),
+    RescaleNotAnsweredError("/x", 5, 300.5),
     operation_errors.OffsetsRefusedError("/x", "reason"),
     EditRefusedError("/x", "reason"),
     EvolutionRefusedError("/x", ["reason"]),
@@ -473,6 +475,10 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, list[Any]]
         "verify": [VerifyResult(VERIFICATION)],
         "doctor": [DoctorResult(report) for report in REPORTS],
         "rescale": [RescaleResult(rescaling), RescaleResult(dry)],
+        "rescale_running": [
+            RunningRescaleResult(RunningRescaling("/x", 3, 4, 7, 1200)),
+            RunningRescaleResult(RunningRescaling("/x", 4, 4, None, 800)),
+        ],
         "offsets": [OffsetsResult("/x", RECORD, [SourceState("0", b"id", (position,))], None)],
         "moved_offsets": [
             MovedOffsetsResult(moved_offsets),

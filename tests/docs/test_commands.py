@@ -78,13 +78,13 @@ def lines_on_orders() -> list[str]:
     here = {line for line in lines if ORDERS in line or any(place in line for place in SAVEPOINTS)}
     # Statistics come from a coordinator, and imports and exports need Spark; neither has run on these locations.
     elsewhere, without_spark = ("evolve", "history", "import", "export", "import-flink"), "--format flink"
-    endless = "--watch"
+    endless, without_driver = "--watch", "--running"
     return sorted(
         line
         for line in here
         if "://" not in line
         and (line.split()[1] not in elsewhere or without_spark in line)
-        and endless not in line.split()
+        and not {endless, without_driver} & set(line.split())
     )
 
 

@@ -12,9 +12,14 @@ import fsspec
 import pytest
 
 from spark_ckpt.checkpoint import packing
+from spark_ckpt.clock import SystemClock
 from spark_ckpt.completed import Owner
+from spark_ckpt.location.rescale_request import RescaleAnswer, answer_request, read_request
+from spark_ckpt.operations import running_rescale
 from spark_ckpt.spark_files.logs import BatchLog
+from spark_ckpt.storage import LocalStorage
 from tests.support.cli import run
+from tests.support.queries import make_query
 from tests.support.stopped_query import StoppedQuery
 
 
@@ -130,3 +135,86 @@ def test_rows_of_shared_blocks_are_not_counted(tmp_path: Path) -> None:
     assert ", 40 rows" in run("verify", tmp_path).stdout
     run("rescale", tmp_path, "--partitions", 7)
     assert ", rows not counted" in run("verify", tmp_path).stdout
+
+
+def answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: RescaleAnswer) -> None:
+    """Lets a driver answer requests."""
+
+    class Answering(SystemClock):
+        def sleep(self, seconds: float) -> None:
+            storage = LocalStorage(tmp_path)
+            request = read_request(storage)
+            assert request is not None
+            answer_request(storage, request, answer)
+
+    monkeypatch.setattr(running_rescale, "SystemClock", Answering)
+
+
+def test_a_running_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query = StoppedQuery(tmp_path)
+    before = query.files()
+    answered(tmp_path, monkeypatch, RescaleAnswer(batch_id=9, before=4))
+    shown = run("rescale", tmp_path, "--partitions", 8, "--running")
+    assert (shown.status, shown.stderr) == (0, "")
+    assert shown.stdout == f"{tmp_path} runs with 8 partitions from batch 9 on; 4 before\n"
+    shown = run("rescale", tmp_path, "--partitions", 8, "--running", "--wait", "1m", "--json")
+    assert {**shown.json, "waited_ms": 0} == {
+        "format": 1,
+        "location": str(tmp_path),
+        "before": 4,
+        "after": 8,
+        "batch_id": 9,
+        "waited_ms": 0,
+    }
+    assert query.files() == before
+
+
+def test_a_running_query_with_that_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    StoppedQuery(tmp_path)
+    answered(tmp_path, monkeypatch, RescaleAnswer(before=4))
+    shown = run("rescale", tmp_path, "--partitions", 4, "--running")
+    assert (shown.status, shown.stdout) == (0, f"{tmp_path} runs with 4 partitions already\n")
+
+
+def test_a_running_query_that_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    StoppedQuery(tmp_path)
+    answered(tmp_path, monkeypatch, RescaleAnswer(refused="the reason"))
+    refused = run("rescale", tmp_path, "--partitions", 8, "--running", "--json")
+    assert (refused.status, refused.stdout) == (5, "")
+    assert (refused.error["error"], refused.error["reason"]) == ("RescaleRefusedError", "the reason")
+
+
+def test_a_query_that_does_not_answer(tmp_path: Path) -> None:
+    query = StoppedQuery(tmp_path)
+    before = query.files()
+    shown = run("rescale", tmp_path, "--partitions", 8, "--running", "--wait", "100ms", "--json")
+    assert (shown.status, shown.stdout) == (1, "")
+    assert (shown.error["error"], shown.error["partitions"]) == ("RescaleNotAnsweredError", 8)
+    assert "The request was withdrawn" in shown.error["message"]
+    assert query.files() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--running", "--force"), "--running excludes"),
+        (("--running", "--dry-run"), "--running excludes"),
+        (("--running", "--conf", "key=value"), "--running excludes"),
+        (("--wait", "5s"), "--wait requires --running"),
+        (("--running", "--wait", "soon"), "Invalid value for '--wait'"),
+    ],
+)
+def test_options_that_exclude_each_other(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    StoppedQuery(tmp_path)
+    wrong = run("rescale", tmp_path, "--partitions", 8, *options)
+    assert (wrong.status, wrong.stdout) == (2, "")
+    assert message in wrong.stderr
+
+
+def test_where_no_query_runs(tmp_path: Path) -> None:
+    savepoint = tmp_path / "savepoint"
+    assert run("savepoint", make_query(tmp_path / "q").storage.location, savepoint).status == 0
+    for place, error in ((savepoint, "SavepointLocationError"), (tmp_path / "nowhere", "LocationNotFoundError")):
+        refused = run("rescale", place, "--partitions", 8, "--running", "--json")
+        assert (refused.status, refused.error["error"]) == (1, error)
+    assert not (savepoint / "ckpt" / "rescale.json").exists()
