@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spark_ckpt.bootstrap import write_state
     from spark_ckpt.edit import edit_state, erase_state, history_of, verify_absent
+    from spark_ckpt.elasticity import elastic
     from spark_ckpt.evolution import evolve
     from spark_ckpt.flink.export.exporting import export_savepoint
     from spark_ckpt.flink.importing import import_flink_savepoint
@@ -24,6 +25,7 @@ __all__ = [
     "configure",
     "display",
     "edit_state",
+    "elastic",
     "erase_state",
     "evolve",
     "export_location",
@@ -44,6 +46,7 @@ _HOMES = {
     "configure": "spark_ckpt.session",
     "display": "spark_ckpt.notebook",
     "edit_state": "spark_ckpt.edit",
+    "elastic": "spark_ckpt.elasticity",
     "erase_state": "spark_ckpt.edit",
     "evolve": "spark_ckpt.evolution",
     "export_location": "spark_ckpt.migrate",

@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "notebook | testing",
         "cli | bridge",
         "bootstrap",
-        "reading | session | migrate | edit | evolution",
+        "reading | session | migrate | edit | evolution | elasticity",
         "flink.export | flink.importing",
         "flink.tables",
         "flink.types",
@@ -55,6 +55,7 @@ ONLY_BY: dict[str, frozenset[str]] = {
     "bootstrap": frozenset({"__init__", "testing"}),
     "edit": frozenset({"__init__", "bootstrap", "cli", "testing"}),
     "evolution": frozenset({"__init__", "bootstrap", "cli"}),
+    "elasticity": frozenset({"__init__"}),
     "coordinator": frozenset({"bridge"}),
 }
 """Importers of packages that no other package imports, whatever its layer. So the core never imports Flink's wing."""

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import spark_ckpt
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY, RETAINED, STORE
+from spark_ckpt.elasticity import BusyPolicy, ElasticDecision
 from tests.docs.made_up import KEYS, make_totals
 from tests.docs.pages import DOCS, PAGES, REPOSITORY, blocks
 from tests.flink.importing.places import target, variables_of_the_vectors
@@ -39,6 +40,7 @@ HERE = {
     "flink-import.md": 1,
     "flink.md": 1,
     "notebooks.md": 2,
+    "elastic.md": 2,
 }
 
 
@@ -130,3 +132,18 @@ def test_state_goes_to_flink(orders: Path, tmp_path: Path) -> None:
     exported = run_blocks(DOCS / "flink.md", places)["exported"]
     assert exported.states[0].rows == KEYS
     assert spark_ckpt.read_state(tmp_path / "savepoint").to_arrow().num_rows == KEYS
+
+
+def test_a_query_is_followed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Starts no query: tests/spark/test_elastic.py does that."""
+    made = ElasticDecision(0, 412, 8, 16, "3 batches in a row took 86 %", "dry")
+    followed: list[object] = []
+
+    def elastic(query: object, policy: BusyPolicy) -> MagicMock:
+        followed.extend((query, policy))
+        return MagicMock(decisions=[made])
+
+    monkeypatch.setattr(spark_ckpt, "elastic", elastic, raising=False)
+    names = run_blocks(DOCS / "elastic.md", {}, query="query")
+    assert followed == ["query", names["policy"]]
+    assert capsys.readouterr().out == "batch 412: 8 -> 16 partitions, dry: 3 batches in a row took 86 %\n"
