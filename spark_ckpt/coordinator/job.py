@@ -169,15 +169,15 @@ class Job:
         return self._trigger_reply()
 
     def rescale(self, request: Rescale) -> RescaleReply:
-        """Check that the next batch can have another number of partitions. Nothing changes before its trigger.
+        """Begin a rescale between two batches.
 
         Raises:
-            RescaleRefusedError: the rescale is impossible.
-            SparkLogFormatError, StateSchemaError, StorageError: a file of Spark's cannot be read.
+            RescaleRefusedError: the rescale is impossible. Nothing was changed.
+            FencedError, StorageError: see `RunningRescale.begin`.
         """
         self._check_not_rolling_back()
         self._settle()
-        return self._rescale.check(request, self._trigger, self._parent)
+        return self._rescale.begin(request, self._trigger, self._parent)
 
     def locate(self, request: Locate) -> LocateReply:
         """Location of the state of a subtask.
@@ -556,7 +556,7 @@ class Job:
 
     def _rescale_for(self, trigger: Trigger) -> None:
         """Assign the state of the parent to the partitions of a batch that has begun a rescale."""
-        assigned = self._rescale.begin(trigger, self._parent)
+        assigned = self._rescale.parent_of(trigger, self._parent)
         if assigned is not self._parent:
             self._parent = assigned
             self._checkpoint_cache.remember(assigned, own=False)

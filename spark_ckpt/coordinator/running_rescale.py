@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.batch import state_ids
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
-from spark_ckpt.checkpoint.publish import with_chains
 from spark_ckpt.clock import Clock
 from spark_ckpt.config.spark_settings import FILE_MANAGER_CLASS
 from spark_ckpt.errors import SparkCkptError
@@ -20,8 +19,8 @@ from spark_ckpt.rescaling.begun import begun_rescale
 from spark_ckpt.rescaling.errors import RescaleRefusedError
 from spark_ckpt.rescaling.operators import add_metadata
 from spark_ckpt.rescaling.plan import plan_rescale
-from spark_ckpt.spark_files.entries import OffsetEntry
-from spark_ckpt.spark_files.logs import BatchLog, SparkLog, entry_name
+from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
+from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
@@ -29,7 +28,7 @@ _log = logging.getLogger(__name__)
 LOOK_SECONDS = 0.5
 """Least time between two looks for a request."""
 
-SLOW_LOOK_SECONDS = 30.0
+SLOW_LOOK_SECONDS = 60.0
 """The same where a request to the storage takes long, and costs money."""
 
 
@@ -72,8 +71,9 @@ class RunningRescale:
 
     # ---- between two batches -----------------------------------------------------------------------------------------
 
-    def check(self, request: Rescale, last: Trigger, parent: CheckpointState) -> RescaleReply:
-        """Checks that the next batch can have another number of partitions. Nothing changes.
+    def begin(self, request: Rescale, last: Trigger, parent: CheckpointState) -> RescaleReply:
+        """Begins a rescale: the last entries of Spark's logs get the new number of partitions. From then on each start
+        continues with it, because Spark takes the number from there.
 
         Args:
             request: request of the driver.
@@ -81,46 +81,57 @@ class RunningRescale:
             parent: its checkpoint.
 
         Raises:
-            RescaleRefusedError: the rescale is impossible.
+            RescaleRefusedError: the rescale is impossible. Nothing was changed.
             FencedError: another run has claimed the location.
-            SparkLogFormatError, StateSchemaError, StorageError: a file of Spark's cannot be read or written.
+            StorageError: an entry could not be written, or the outcome is unknown. The run must end: its next batch
+                may have another number than the last one, with which no query starts.
         """
         try:
-            self._ready = self._assign(request, last, parent)
-        except RescaleRefusedError as refused:
-            self._answer(RescaleAnswer(refused=refused.reason))
-            raise
-        ids = self._prepare_commit(self._ready) if last.checkpoint_format > 1 else {}
-        return RescaleReply(self._ready.plan.before, {str(operator): stores for operator, stores in ids.items()})
+            self._check_wanted(request)
+            assignment, entry = self._assign(request, last, parent)
+            commit = self._extended_commit(assignment) if last.checkpoint_format > 1 else None
+        except SparkCkptError as error:
+            reason = error.reason if isinstance(error, RescaleRefusedError) else str(error)
+            self._answer(RescaleAnswer(refused=reason))
+            raise RescaleRefusedError(self._storage.location, request.partitions, reason) from error
+        self._check_owner()
+        log = SparkLog(self._storage)
+        if commit is not None:
+            log.replace_commit(last.batch_id, commit)
+        log.replace_offsets(last.batch_id, entry)
+        self._ready = assignment
+        ids = state_ids(assignment.assigned_batch) if last.checkpoint_format > 1 else {}
+        return RescaleReply(assignment.plan.before, {str(operator): stores for operator, stores in ids.items()})
 
-    def _prepare_commit(self, assignment: Assignment) -> Mapping[int, Sequence[Sequence[str]]]:
-        """The ids of the assigned states. A start after a crash takes ids from the last commit, by partition, so that
-        one gets those of partitions that it lacks."""
-        log, batch_id = SparkLog(self._storage), assignment.plan.batch_id - 1
-        before, after = state_ids(assignment.batch), state_ids(with_chains(assignment.batch, assignment.table))
-        both = {operator: [*ids, *after[operator][len(ids) :]] for operator, ids in before.items()}
-        commit = log.commit(batch_id)
-        if both != commit.state_ids and any(len(both[operator]) > len(ids) for operator, ids in before.items()):
-            self._check_owner()
-            log.replace_commit(batch_id, commit.with_state_ids(both))
-        return after
+    def _check_wanted(self, request: Rescale) -> None:
+        """Its command may have withdrawn the request meanwhile."""
+        asked = self._request
+        there = None if asked is None else read_request(self._storage)
+        if asked is not None and (there is None or there.token != asked.token):
+            reason = "the request was withdrawn"
+            raise RescaleRefusedError(self._storage.location, request.partitions, reason)
 
-    def _assign(self, request: Rescale, last: Trigger, parent: CheckpointState) -> Assignment:
+    def _assign(self, request: Rescale, last: Trigger, parent: CheckpointState) -> tuple[Assignment, OffsetEntry]:
+        """The state by the new partitions, and the last entry of the offset log with their number."""
         location, partitions = self._storage.location, request.partitions
         if parent.batch is None or parent.version != request.version:
             reason = f"version {request.version} of the state has no complete checkpoint. Ask again later"
             raise RescaleRefusedError(location, partitions, reason)
-        if last.offset_log is not None:
-            name = entry_name(BatchLog.OFFSETS, last.batch_id)
-            offsets = OffsetEntry.decode(last.offset_log.encode(), name)
-        else:
-            offsets = SparkLog(self._storage).offsets(last.batch_id)
+        offsets = SparkLog(self._storage).offsets(last.batch_id)
         plan = plan_rescale(location, partitions, last.batch_id, offsets, parent.batch)
-        return assign(self._storage, parent, plan, repeatable=True)
+        return assign(self._storage, parent, plan, repeatable=True), plan.offsets
+
+    def _extended_commit(self, assignment: Assignment) -> CommitEntry:
+        """The last entry of the commit log. A start after a crash takes the state ids from there, by partition, so it
+        gets those of partitions that it lacks."""
+        commit = SparkLog(self._storage).commit(assignment.plan.batch_id - 1)
+        before, after = state_ids(assignment.batch), state_ids(assignment.assigned_batch)
+        both = {operator: [*ids, *after[operator][len(ids) :]] for operator, ids in before.items()}
+        return commit.with_state_ids(both)
 
     # ---- first batch with the new number -----------------------------------------------------------------------------
 
-    def begin(self, trigger: Trigger, parent: CheckpointState) -> CheckpointState:
+    def parent_of(self, trigger: Trigger, parent: CheckpointState) -> CheckpointState:
         """The checkpoint that a batch starts from, by the partitions of the batch. Writes state that is inside
         `_metadata` to a file.
 
@@ -143,8 +154,8 @@ class RunningRescale:
         return assignment.state()
 
     def file_of(self, version: int) -> str | None:
-        """File that `begin` has written for the batch that leaves a version, relative to `ckpt`; None without one. The
-        batch may have replaced all of its state."""
+        """File that `parent_of` has written for the batch that leaves a version, relative to `ckpt`; None without one.
+        The batch may have replaced all of its state."""
         begun = self._begun
         if begun is None or begun.batch_id + 1 != version or begun.assignment.inline is None:
             return None

@@ -45,9 +45,14 @@ class Assignment:
         assert self.parent.batch is not None
         return self.parent.batch
 
+    @property
+    def assigned_batch(self) -> SparkBatch:
+        """Description of the batch with the new partitions."""
+        return with_chains(self.batch, self.table)
+
     def state(self) -> CheckpointState:
         """The checkpoint with the new partitions, in memory."""
-        return replace(self.parent, batch=with_chains(self.batch, self.table), table=self.table, assigned=True)
+        return replace(self.parent, batch=self.assigned_batch, table=self.table, assigned=True)
 
 
 def assign(

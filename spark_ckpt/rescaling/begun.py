@@ -1,5 +1,5 @@
-"""Rescale of a running query, which its next batch has begun: Spark's offset log has the new number of partitions, and
-the checkpoint that the batch starts from still has the old one (docs/protocol.md, section 7)."""
+"""Rescale of a running query that has begun: the last entries of Spark's offset log have the new number of partitions,
+and the checkpoint that the next batch starts from still has the old one (docs/protocol.md, section 7)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from spark_ckpt.storage import Storage
 
 
 def begun_rescale(storage: Storage, trigger: Trigger, parent: CheckpointState) -> Assignment | None:
-    """State of a checkpoint by the partitions of the next batch, if the two numbers differ because the batch has begun
-    a rescale. Writes nothing.
+    """State of a checkpoint by the partitions of the next batch, if a rescale has begun between the two. Writes
+    nothing.
 
-    Only a rescale changes the number between two entries of the offset log: a start takes it from there (Spark:
-    `OffsetSeqMetadata.setSessionConf`), whatever its session says.
+    A start takes the number from the offset log, whatever its session says (Spark: `OffsetSeqMetadata.setSessionConf`).
 
     Args:
         storage: storage of the checkpoint location.
@@ -40,14 +39,15 @@ def begun_rescale(storage: Storage, trigger: Trigger, parent: CheckpointState) -
         return None
     log = SparkLog(storage)
     try:
-        before = log.offsets(trigger.batch_id - 1)
-        begun = _entry_of(trigger, log)
+        before, begun = log.offsets(trigger.batch_id - 1), _entry_of(trigger, log)
     except StateFileNotFoundError:
         return None
     partitions = begun.shuffle_partitions
-    if partitions is None or partitions == before.shuffle_partitions:
+    if partitions is None or partitions != before.shuffle_partitions:
         return None
-    plan = plan_rescale(storage.location, partitions, trigger.batch_id - 1, before, batch)
+    had = max(store.parallelism for store in batch.stores)
+    offsets = before.with_shuffle_partitions(had)
+    plan = plan_rescale(storage.location, partitions, trigger.batch_id - 1, offsets, batch)
     assignment = assign(storage, parent, plan, repeatable=True)
     if trigger.checkpoint_format > 1 and not _is_of_run(parent, trigger):
         return _with_committed_ids(assignment, log.commit(trigger.batch_id - 1))

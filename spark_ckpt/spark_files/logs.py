@@ -32,7 +32,8 @@ class BatchLog(Enum):
 
 
 class SparkLog:
-    """Spark's files in a checkpoint location. Entries are created exclusively, and only `replace_commit` changes one.
+    """Spark's files in a checkpoint location. Entries are created exclusively. Only a rescale of a
+    running query replaces some.
 
     Args:
         storage: storage of the checkpoint location.
@@ -111,15 +112,25 @@ class SparkLog:
         """
         self._add(entry_name(BatchLog.COMMITS, batch_id), entry.encode())
 
-    def replace_commit(self, batch_id: int, entry: CommitEntry) -> None:
-        """Replaces the entry of a batch in the commit log.
+    def replace_offsets(self, batch_id: int, entry: OffsetEntry) -> None:
+        """Replaces the entry of a committed batch in the offset log.
 
         Raises:
             StorageError: the entry could not be written, or the outcome is unknown.
         """
-        name = entry_name(BatchLog.COMMITS, batch_id)
+        self._replace(entry_name(BatchLog.OFFSETS, batch_id), entry.encode())
+
+    def replace_commit(self, batch_id: int, entry: CommitEntry) -> None:
+        """Replaces the entry of a batch in the commit log.
+
+        Raises:
+            StorageError: as in `replace_offsets`.
+        """
+        self._replace(entry_name(BatchLog.COMMITS, batch_id), entry.encode())
+
+    def _replace(self, name: str, data: bytes) -> None:
         self._storage.delete(checksum_name(name))
-        self._storage.write_atomic(name, entry.encode())
+        self._storage.write_atomic(name, data)
 
     # ---- operators ---------------------------------------------------------------------------------------------------
 

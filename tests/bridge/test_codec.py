@@ -334,6 +334,7 @@ def test_a_decline_is_read_as_it_was_written() -> None:
         Notification("job", Event.COMPLETE, 5, 9),
         Notification("job", Event.ABORTED, 5, reason='expired: "left"'),
         Notification("job", Event.GOING_BACK, None),
+        Notification("job", Event.RESCALE, None, partitions=8),
     ],
 )
 def test_a_notification(notified: Notification) -> None:
@@ -345,6 +346,7 @@ def test_a_notification(notified: Notification) -> None:
         "version": notified.version,
         "checkpoint_id": notified.checkpoint_id,
         "reason": notified.reason,
+        "partitions": notified.partitions,
     }
 
 

@@ -24,6 +24,7 @@ from spark_ckpt.messages import (
     LocateReply,
     Notification,
     Outcome,
+    RescaleReply,
     TriggerReply,
 )
 from tests.bridge import wire
@@ -87,6 +88,8 @@ MERGE = CompactionRequest(Kind.MERGE, (SEGMENT,), "digest")
         ("ack", AckReply(Outcome.SUCCESS, "id", MERGE, 7, 3)),
         ("ack", AckReply(Outcome.DENIED, None, reason="another attempt")),
         ("end_offsets", EndOffsetsReply(7, 3)),
+        ("rescale", RescaleReply(3)),
+        ("rescale", RescaleReply(3, {"0": (("a", "b"), ("c", "d"))})),
     ],
 )
 def test_it_has_each_field_of_a_reply(kind: str, reply: Any) -> None:
@@ -99,4 +102,6 @@ def test_requests_without_a_reply_in_it_have_none() -> None:
 
 def test_it_has_notifications_and_errors() -> None:
     of(SCHEMA["notify"]).validate(json.loads(codec.notification(Notification("job", Event.COMPLETE, 5, 9)).header))
+    wanted = Notification("job", Event.RESCALE, None, partitions=8)
+    of(SCHEMA["notify"]).validate(json.loads(codec.notification(wanted).header))
     of(SCHEMA["error"]).validate(json.loads(codec.error(1, "StorageError", "no answer", True).header))

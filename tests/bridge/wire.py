@@ -10,7 +10,18 @@ import msgspec
 from spark_ckpt.bridge.protocol import Message
 from spark_ckpt.format.keys import SubtaskKey
 from spark_ckpt.format.segment_ref import SegmentRef
-from spark_ckpt.messages import Ack, Close, Decline, EndOffsets, JobMessage, Locate, TaskFailed, Trigger, Unreadable
+from spark_ckpt.messages import (
+    Ack,
+    Close,
+    Decline,
+    EndOffsets,
+    JobMessage,
+    Locate,
+    Rescale,
+    TaskFailed,
+    Trigger,
+    Unreadable,
+)
 
 Request = tuple[str, dict[str, Any], bytes, bytes]
 """Kind, header with the job, index, and payload."""
@@ -37,6 +48,10 @@ def ack(message: Ack) -> Request:
 
 def end_offsets(message: EndOffsets) -> Request:
     return _request("end_offsets", message)
+
+
+def rescale(message: Rescale) -> Request:
+    return _request("rescale", message)
 
 
 def decline(message: Decline) -> Request:

@@ -155,7 +155,7 @@ def test_nothing_is_deleted_before_it_is_known_what_older_checkpoints_need(tmp_p
     start.driver.batch(7)
     assert completed_versions(tmp_path) == list(range(1, 8))
     assert not [done for done in start.storage.rounds if done.startswith("delete ckpt/shared")]
-    (work,) = start.later
+    work = start.later[0]
     work()
     start.driver.batch(8)
     start.driver.batch(9)

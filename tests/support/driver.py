@@ -27,6 +27,7 @@ from spark_ckpt.messages import (
     EndOffsetsReply,
     Locate,
     LocateReply,
+    Notification,
     Operator,
     Task,
     Trigger,
@@ -80,6 +81,8 @@ class Driver:
     report_details: bool = False
     meaning: QueryMeaning | None = None
     """Meaning of the state, in the first trigger."""
+    notify: Callable[[Notification], None] = lambda notification: None
+    """Receives the notifications of the first job."""
 
     def __post_init__(self) -> None:
         self.job: Job | None = None
@@ -120,7 +123,7 @@ class Driver:
         trigger = self.make_trigger(version)
         if self.job is None:
             environment = replace(self.environment, make_cleaner=self._make_cleaner)
-            self.job = Job(trigger, environment, report=self.reports.append)
+            self.job = Job(trigger, environment, self.notify, self.reports.append)
         self.key_group_factors = self.job.trigger(trigger).key_group_factors
         self.stage += 1
         return self.job

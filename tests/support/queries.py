@@ -7,14 +7,20 @@ from dataclasses import dataclass, field, replace
 
 from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.config import PROVIDER_CLASS, PROVIDER_KEY
-from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.messages import Operator
+from spark_ckpt.format.keys import StoreKey, SubtaskKey
+from spark_ckpt.messages import Operator, Rescale, RescaleReply
+from spark_ckpt.spark_files.entries import SHUFFLE_PARTITIONS
+from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import LocalStorage, Storage
 from tests.support.driver import Driver, Rows, faulty_environment, load
 from tests.support.locations import LocationBuilder
 from tests.support.state_location import schema, schema_v2
 
 OPERATORS = (Operator(0, "stateStoreSave", ("default",), 4, 2), Operator(1, "symmetricHashJoin", ("left", "right"), 2))
+RESCALABLE = (
+    Operator(0, "stateStoreSave", ("default",), 4, 2),
+    Operator(1, "symmetricHashJoin", ("left", "right"), 4),
+)
 SETTINGS = {"retained": "4", "inlineThreshold": "0"}
 ENDED = 2**22 + 1
 """Process id of the drivers, above Linux's maximum: commands find that the process has ended."""
@@ -125,6 +131,56 @@ class Query:
     def _offsets(self, batch: int) -> bytes:
         settings = {"conf": {"spark.sql.shuffle.partitions": "4", PROVIDER_KEY: self.provider}}
         return f"v1\n{json.dumps(settings)}\n{self._offset(batch)}".encode()
+
+
+@dataclass
+class RescalableQuery(Query):
+    """A query whose drivers take the number of partitions from Spark's log."""
+
+    operators: tuple[Operator, ...] = RESCALABLE
+
+    def rescale(self, batch: int, partitions: int) -> RescaleReply:
+        """Asks before a batch, as our hook at its entry of the offset log does."""
+        assert self.driver.job is not None
+        reply = self.driver.job.rescale(Rescale(batch, partitions, job=self.driver.run_id))
+        self.have(partitions)
+        return reply
+
+    def have(self, partitions: int) -> None:
+        """From now on, the plans of the driver have this number."""
+        self.operators = tuple(replace(operator, parallelism=partitions) for operator in self.operators)
+        self.driver.operators = self.operators
+
+    def first(self, batch: int) -> None:
+        """Runs the first batch with another number: the executors load its state."""
+        self.start(batch)
+        self.driver.trigger(batch + 1)
+        load(self.driver, self.storage, batch)
+        self.driver.batch(batch + 1)
+        self.commit(batch)
+
+    def crash(self) -> int:
+        """Starts another run, which takes the number from the log as Spark does."""
+        log = SparkLog(self.storage)
+        newest, committed = (max(int(file.name) for file in self.storage.list(d)) for d in ("offsets", "commits"))
+        numbers = [log.offsets(batch).shuffle_partitions for batch in (committed, newest)]
+        assert len(set(numbers)) == 1, "Spark refuses a repartition that is unfinished"
+        assert numbers[-1] is not None
+        self.have(numbers[-1])
+        return self.restart()
+
+    def all_rows(self) -> dict[StoreKey, Rows]:
+        """Rows of each store, of all subtasks."""
+        rows: dict[StoreKey, Rows] = {}
+        for key, groups in self.rows().items():
+            for group, entries in groups.items():
+                rows.setdefault(key.of_operator, {}).setdefault(group, {}).update(entries)
+        return rows
+
+    def _offsets(self, batch: int) -> bytes:
+        content = super()._offsets(batch).decode()
+        number = self.operators[0].parallelism
+        return content.replace(f'"{SHUFFLE_PARTITIONS}": "4"', f'"{SHUFFLE_PARTITIONS}": "{number}"').encode()
 
 
 def make_query(directory: object, batches: int = 6, **arguments: object) -> Query:

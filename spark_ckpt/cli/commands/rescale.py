@@ -144,7 +144,7 @@ def rescale_query(
     If the command is interrupted, Spark refuses to start the query: run the same command again.
 
     With --running, nothing stops. The driver looks for a request after its batches, every half second or, on an object
-    store, every 30 seconds. The next batch has the new number, and the command ends when that batch does. A query that
+    store, every minute. The next batch has the new number, and the command ends when that batch does. A query that
     begins no batch sees no request. After --wait, or Ctrl-C, the command withdraws it.
 
     \b

@@ -51,6 +51,7 @@ from spark_ckpt.operations.mirror.throttle import Throttle
 from spark_ckpt.operations.restore import moved_files
 from spark_ckpt.operations.tagging import tag_checkpoint, untag_checkpoint
 from spark_ckpt.redaction import redacted
+from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.logs import QUERY, STATE, BatchLog, SparkLog, entry_name
 from spark_ckpt.spark_files.rollbacks import EVOLVE, ROLLBACK, Rollbacks, read_marker
 from spark_ckpt.storage import Storage, copy_file, files_below
@@ -355,8 +356,20 @@ class LocationMirror:
     def _copy_running_batch(self) -> None:
         """Copies the offsets of the batch that runs now, so that a failover repeats it with the same input."""
         if self._last is not None:
+            batch_id = self._last.batch_id
             with contextlib.suppress(StateFileNotFoundError):
-                self._copy(entry_name(BatchLog.OFFSETS, self._last.batch_id + 1))
+                if (name := entry_name(BatchLog.OFFSETS, batch_id + 1)) not in self._there:
+                    data = self._source.read(name)
+                    self._follow_rescale(batch_id, OffsetEntry.decode(data, self._source.describe(name)))
+                    self._rewrite(name, data)
+
+    def _follow_rescale(self, batch_id: int, begun: OffsetEntry) -> None:
+        """Copies the entries of a batch once more if a rescale has changed them since, before the next batch."""
+        number = SparkLog(self._target).offsets(batch_id).shuffle_partitions
+        if begun.shuffle_partitions not in (None, number):
+            source, target = SparkLog(self._source), SparkLog(self._target)
+            target.replace_commit(batch_id, source.commit(batch_id))
+            target.replace_offsets(batch_id, source.offsets(batch_id))
 
     # ---- deletions ---------------------------------------------------------------------------------------------------
 

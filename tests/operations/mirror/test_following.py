@@ -31,7 +31,7 @@ from tests.support.driver import check_rows
 from tests.support.invariants import assert_invariants
 from tests.support.kills import kills
 from tests.support.locations import LocationBuilder
-from tests.support.queries import Query, make_query
+from tests.support.queries import Query, RescalableQuery, make_query
 
 
 @pytest.fixture
@@ -101,6 +101,28 @@ def test_the_running_batch_is_repeated_with_the_same_input(query: Query, target:
     assert mirror.step() is None
     assert target.read("offsets/6") == query.storage.read("offsets/6")
     assert_continues(target, 5)
+
+
+@pytest.mark.parametrize("checkpoint_format", [1, 2])
+def test_a_rescale_of_the_running_query_is_followed(
+    checkpoint_format: int, tmp_path: Path, target: LocalStorage
+) -> None:
+    """It has begun in the source's logs, and its first batch runs: a query on the mirror starts that batch with the new
+    number, and Spark finds it in both entries."""
+    query = RescalableQuery(LocalStorage(tmp_path / "q"), checkpoint_format=checkpoint_format)
+    query.run(range(6))
+    mirror = LocationMirror.open(query.storage, target)
+    mirror.step()
+    rows = query.all_rows()
+    query.rescale(6, 8)
+    query.start(6)
+    assert mirror.step() is None
+    there = RescalableQuery(target, checkpoint_format=checkpoint_format)
+    assert there.crash() == 6
+    assert there.operators[0].parallelism == 8
+    assert there.all_rows() == rows
+    there.driver.batch(7)
+    check_rows(there.driver, target, 7)
 
 
 def test_batches_that_it_has_missed_are_no_gap(query: Query, target: LocalStorage) -> None:

@@ -2,7 +2,6 @@
 package org.apache.spark.sql.ckpt.driver
 
 import scala.collection.mutable
-import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
@@ -26,22 +25,25 @@ private[driver] object RunningRescale extends Logging {
    * Changes the number, if the coordinator agrees. The query continues with the number before if it does not.
    *
    * @param batchId the next batch
+   * @throws CheckpointFailure if it is not known whether the rescale has begun. Then the run ends, and a start continues
+   *                           with what Spark's logs have.
    */
-  def begin(query: StreamExecution, batchId: Long, partitions: Int, requests: CheckpointRequests): Unit =
+  def begin(query: StreamExecution, batchId: Long, partitions: Int, requests: CheckpointRequests): Unit = {
+    val settings = StreamingPlans.sessionOfRun(query).sessionState.conf.getAllConfs
+    // Before anything changes: another patch release of Spark may lack one of them.
+    val (pinned, ids) = (new PinnedSettings(query), new NextStateIds(query))
     try {
-      val settings = StreamingPlans.sessionOfRun(query).sessionState.conf.getAllConfs
-      val (pinned, ids) = (new PinnedSettings(query), new NextStateIds(query))
       val reply = requests.rescale(query.runId.toString, batchId, partitions, Settings.bridgeTimeout(settings))
-      reply.stateIds.foreach { case (operator, partitions) => ids.set(operator.toLong, partitions) }
+      reply.stateIds.foreach { case (operator, states) => ids.set(operator.toLong, states) }
       pinned.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
       logInfo(s"query ${query.id}: $partitions partitions from batch $batchId on; ${reply.before} before")
     } catch {
-      case refused: CheckpointFailure =>
+      case refused: CheckpointFailure if refused.error == Refused =>
         logWarning(s"query ${query.id} keeps its number of partitions: ${refused.reason}")
-      // A stop of the query interrupts the wait.
-      case NonFatal(e) if !e.isInstanceOf[InterruptedException] =>
-        logWarning(s"query ${query.id} keeps its number of partitions", e)
     }
+  }
+
+  private val Refused = "RescaleRefusedError"
 
   /** True for an entry in the offset log of a query. */
   def isEntryOf(query: StreamExecution, entry: Path): Boolean =

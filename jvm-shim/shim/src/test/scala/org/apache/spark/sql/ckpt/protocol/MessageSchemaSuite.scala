@@ -102,6 +102,7 @@ class MessageSchemaSuite extends AnyFunSuite {
     ack.toMessage,
     ack.copy(baseStateId = None, base = None, merged = None, compactionFailure = None).toMessage,
     EndOffsets("job", 7, 8, "v1").toMessage,
+    Rescale("job", 8, 16).toMessage,
     Decline(header, task, "a reason").toMessage,
     Unreadable(header, "a reason").toMessage,
     TaskFailed("job", 1, 0, 3, 1, "a reason").toMessage,
@@ -124,7 +125,8 @@ class MessageSchemaSuite extends AnyFunSuite {
       classOf[LocateReply] -> "LocateReply", classOf[SegmentRef] -> "SegmentRef",
       classOf[CompactionRequest] -> "CompactionRequest", classOf[RestorePlan] -> "RestorePlan",
       classOf[AckReply] -> "AckReply",
-      classOf[EndOffsetsReply] -> "EndOffsetsReply", classOf[Notification] -> "Notification",
+      classOf[EndOffsetsReply] -> "EndOffsetsReply", classOf[RescaleReply] -> "RescaleReply",
+      classOf[Notification] -> "Notification",
       classOf[ErrorReply] -> "ErrorReply")
     for ((type_, name) <- types) {
       val unknown = fields(type_).filterNot(definition(name).path("properties").has)

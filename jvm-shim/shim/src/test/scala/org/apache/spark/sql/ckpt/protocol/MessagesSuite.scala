@@ -128,6 +128,12 @@ class MessagesSuite extends AnyFunSuite {
       {"ack_threshold": 10, "shared_file_wait_ms": 20, "shared_file_bytes": 30}}""")).limits == limits)
   }
 
+  test("the reply to a rescale has an id for each store of each partition") {
+    val reply = RescaleReply.of(Message.reply("""{"before": 3, "state_ids": {"0": [["a", "b"], ["c", "d"]]}}"""))
+    assert(reply == RescaleReply(3, Map("0" -> Seq(Seq("a", "b"), Seq("c", "d")))))
+    assert(RescaleReply.of(Message.reply("""{"before": 3}""")) == RescaleReply(3))
+  }
+
   test("malformed replies are one error") {
     val replies = Seq("", "null", "[1]", "{", """{"outcome": 1, "completed": "x"}""", """{"completed": 1}""",
       """{"outcome": null}""", """{"outcome": "success", "compaction": []}""", "\u0000",
@@ -136,6 +142,7 @@ class MessagesSuite extends AnyFunSuite {
     replies.foreach(json => malformed(Message.reply(json))(AckReply.of))
     malformed(Message.reply("""{"limits": {"ack_threshold": 1}}"""))(TriggerReply.of)
     malformed(Message.reply("{}"))(EndOffsetsReply.of)
+    malformed(Message.reply("""{"before": 3, "state_ids": {"0": 1}}"""))(RescaleReply.of)
     malformed(Message(Message.Notify, "job", "{}"))(Notification.of)
     malformed(Message("ack", "job", """{"subtask": [1], "version": 1, "batch_id": 1}"""))(StoreRequest.of)
   }
