@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from spark_ckpt.elasticity import Observation
-from tests.elastic.progress import idle, progress
+from tests.elasticity.progress import idle, progress
 
 KAFKA = [
     {"metrics": {"maxOffsetsBehindLatest": "30", "estimatedTotalBytesBehindLatest": "4096.5"}},

@@ -8,7 +8,7 @@ import pytest
 
 from spark_ckpt.elasticity import BusyPolicy, Observation
 from spark_ckpt.errors import SettingError
-from tests.elastic.load import Load
+from tests.elasticity.load import Load
 
 BURST = [100.0, 180.0, 60.0, 120.0, 90.0]
 """Rates that differ, from which the cost of a row can be told."""

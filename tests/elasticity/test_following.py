@@ -20,7 +20,7 @@ from spark_ckpt.location.rescale_request import (
     read_request,
 )
 from spark_ckpt.storage import MemoryStorage, Storage
-from tests.elastic.progress import idle, progress
+from tests.elasticity.progress import idle, progress
 from tests.support.clocks import NoClock
 from tests.support.memory_storage import memory_storage
 
