@@ -97,6 +97,7 @@ class Job:
         self._clock = environment.clock
         self._process_claims = environment.claims
         self._notify = notify
+        self._looks_for_rescales = environment.looks_for_rescales
         self._trigger = trigger
         self._open: OpenJob = open_job(trigger, environment, self._going_back)
         config = self._open.config
@@ -169,11 +170,10 @@ class Job:
         return self._trigger_reply()
 
     def rescale(self, request: Rescale) -> RescaleReply:
-        """Begin a rescale between two batches.
+        """Agree to a rescale between two batches.
 
         Raises:
-            RescaleRefusedError: the rescale is impossible. Nothing was changed.
-            FencedError, StorageError: see `RunningRescale.begin`.
+            RescaleRefusedError: the rescale is impossible. The query continues as it was.
         """
         self._check_not_rolling_back()
         self._settle()
@@ -378,7 +378,7 @@ class Job:
         self._reporting.progressed(self._pending)
         if self._pending is None:
             self._reporting.look_for_savepoint()
-            self._rescale.after_batch(self._trigger)
+            self._rescale.after_batch(self._trigger, looks=self._looks_for_rescales)
         self._subsumption.drop_subsumed()
 
     def _rollback(self) -> AutomaticRollback:

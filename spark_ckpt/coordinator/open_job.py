@@ -65,6 +65,7 @@ class Environment:
         in_background: runs work beside the batches.
         commit_seconds: seconds that a driver waits, on takeover, for the commit of a completed batch.
         claims: claims of the runs in this process.
+        looks_for_rescales: whether jobs look for requests of `rescale --running`.
         hung: number of side processes that the driver has killed before this one, because they gave no sign of life.
     """
 
@@ -78,6 +79,7 @@ class Environment:
     commit_seconds: float = 10.0
     claims: ProcessClaims = field(default_factory=ProcessClaims)
     hung: int = 0
+    looks_for_rescales: bool = True
 
     def owner(self, query_id: str, run_id: str) -> Owner:
         """Owner in the records of a job."""

@@ -19,7 +19,6 @@ from spark_ckpt.rescaling.begun import begun_rescale
 from spark_ckpt.rescaling.errors import RescaleRefusedError
 from spark_ckpt.rescaling.operators import add_metadata
 from spark_ckpt.rescaling.plan import plan_rescale
-from spark_ckpt.spark_files.entries import CommitEntry, OffsetEntry
 from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import Storage
 
@@ -72,8 +71,7 @@ class RunningRescale:
     # ---- between two batches -----------------------------------------------------------------------------------------
 
     def begin(self, request: Rescale, last: Trigger, parent: CheckpointState) -> RescaleReply:
-        """Begins a rescale: the last entries of Spark's logs get the new number of partitions. From then on each start
-        continues with it, because Spark takes the number from there.
+        """Agrees to a rescale. It begins with Spark's entry of the next batch in the offset log.
 
         Args:
             request: request of the driver.
@@ -81,26 +79,20 @@ class RunningRescale:
             parent: its checkpoint.
 
         Raises:
-            RescaleRefusedError: the rescale is impossible. Nothing was changed.
-            FencedError: another run has claimed the location.
-            StorageError: an entry could not be written, or the outcome is unknown. The run must end: its next batch
-                may have another number than the last one, with which no query starts.
+            RescaleRefusedError: the rescale is impossible. The query continues as it was.
         """
+        with_ids = last.checkpoint_format > 1
         try:
             self._check_wanted(request)
-            assignment, entry = self._assign(request, last, parent)
-            commit = self._extended_commit(assignment) if last.checkpoint_format > 1 else None
+            assignment = self._assign(request, last, parent)
+            if with_ids:
+                self._extend_commit(assignment)
         except SparkCkptError as error:
             reason = error.reason if isinstance(error, RescaleRefusedError) else str(error)
             self._answer(RescaleAnswer(refused=reason))
             raise RescaleRefusedError(self._storage.location, request.partitions, reason) from error
-        self._check_owner()
-        log = SparkLog(self._storage)
-        if commit is not None:
-            log.replace_commit(last.batch_id, commit)
-        log.replace_offsets(last.batch_id, entry)
         self._ready = assignment
-        ids = state_ids(assignment.assigned_batch) if last.checkpoint_format > 1 else {}
+        ids = state_ids(assignment.assigned_batch) if with_ids else {}
         return RescaleReply(assignment.plan.before, {str(operator): stores for operator, stores in ids.items()})
 
     def _check_wanted(self, request: Rescale) -> None:
@@ -111,23 +103,24 @@ class RunningRescale:
             reason = "the request was withdrawn"
             raise RescaleRefusedError(self._storage.location, request.partitions, reason)
 
-    def _assign(self, request: Rescale, last: Trigger, parent: CheckpointState) -> tuple[Assignment, OffsetEntry]:
-        """The state by the new partitions, and the last entry of the offset log with their number."""
+    def _assign(self, request: Rescale, last: Trigger, parent: CheckpointState) -> Assignment:
         location, partitions = self._storage.location, request.partitions
         if parent.batch is None or parent.version != request.version:
             reason = f"version {request.version} of the state has no complete checkpoint. Ask again later"
             raise RescaleRefusedError(location, partitions, reason)
         offsets = SparkLog(self._storage).offsets(last.batch_id)
         plan = plan_rescale(location, partitions, last.batch_id, offsets, parent.batch)
-        return assign(self._storage, parent, plan, repeatable=True), plan.offsets
+        return assign(self._storage, parent, plan, repeatable=True)
 
-    def _extended_commit(self, assignment: Assignment) -> CommitEntry:
-        """The last entry of the commit log. A start after a crash takes the state ids from there, by partition, so it
-        gets those of partitions that it lacks."""
-        commit = SparkLog(self._storage).commit(assignment.plan.batch_id - 1)
+    def _extend_commit(self, assignment: Assignment) -> None:
+        """Adds the state ids of further partitions to the last entry of the commit log. A start after a crash takes the
+        ids from there, by partition. One with the number before does not look at those that were added."""
+        log, batch_id = SparkLog(self._storage), assignment.plan.batch_id - 1
         before, after = state_ids(assignment.batch), state_ids(assignment.assigned_batch)
-        both = {operator: [*ids, *after[operator][len(ids) :]] for operator, ids in before.items()}
-        return commit.with_state_ids(both)
+        if any(len(after[operator]) > len(ids) for operator, ids in before.items()):
+            both = {operator: [*ids, *after[operator][len(ids) :]] for operator, ids in before.items()}
+            self._check_owner()
+            log.replace_commit(batch_id, log.commit(batch_id).with_state_ids(both))
 
     # ---- first batch with the new number -----------------------------------------------------------------------------
 
@@ -163,17 +156,18 @@ class RunningRescale:
 
     # ---- after a batch -----------------------------------------------------------------------------------------------
 
-    def after_batch(self, last: Trigger) -> None:
+    def after_batch(self, last: Trigger, *, looks: bool = True) -> None:
         """Writes Spark's metadata of the operators after the first batch with a new number, and looks for a request.
         Never raises.
 
         Args:
             last: trigger of the last batch.
+            looks: False if no request may come.
         """
         if self._begun is not None and self._begun.batch_id <= last.batch_id:
             self._finish(self._begun)
         now = self._clock.monotonic()
-        if now >= self._look_due and not last.is_standalone:
+        if looks and now >= self._look_due and not last.is_standalone:
             self._look_due = now + (SLOW_LOOK_SECONDS if self._storage.requests_are_slow else LOOK_SECONDS)
             self._in_background(lambda: self._look(last))
 

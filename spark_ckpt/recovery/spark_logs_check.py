@@ -91,9 +91,6 @@ def _check_offsets(
         right = OffsetEntry.decode(recorded, f"{SPARK_OFFSETS} in the checkpoint")
         if not needs_settings:
             right = right.without_settings()
-        elif entry.shuffle_partitions is not None:
-            # A rescale that has begun since changes it, and a start continues with that.
-            right = right.with_shuffle_partitions(entry.shuffle_partitions)
         is_repeated = needs_settings and batch.batch_id > batches.last_committed
         if not entry.acts_as(right, is_repeated=is_repeated):
             yield Damage(path, "the offsets differ from those in the checkpoint")

@@ -1,5 +1,5 @@
-"""Rescale of a running query that has begun: the last entries of Spark's offset log have the new number of partitions,
-and the checkpoint that the next batch starts from still has the old one (docs/protocol.md, section 7)."""
+"""Rescale of a running query that has begun (docs/protocol.md, section 7): the newest entry of Spark's offset log has
+the new number of partitions, and the checkpoint that its batch starts from still has the old one."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ def begun_rescale(storage: Storage, trigger: Trigger, parent: CheckpointState) -
     except StateFileNotFoundError:
         return None
     partitions = begun.shuffle_partitions
-    if partitions is None or partitions != before.shuffle_partitions:
+    # The command for stopped queries adds a batch that is the last one with another number, and finishes it itself.
+    if partitions is None or begun == before.with_shuffle_partitions(partitions):
         return None
-    had = max(store.parallelism for store in batch.stores)
-    offsets = before.with_shuffle_partitions(had)
-    plan = plan_rescale(storage.location, partitions, trigger.batch_id - 1, offsets, batch)
+    plan = plan_rescale(storage.location, partitions, trigger.batch_id - 1, before, batch)
     assignment = assign(storage, parent, plan, repeatable=True)
     if trigger.checkpoint_format > 1 and not _is_of_run(parent, trigger):
         return _with_committed_ids(assignment, log.commit(trigger.batch_id - 1))

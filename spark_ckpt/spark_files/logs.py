@@ -32,8 +32,8 @@ class BatchLog(Enum):
 
 
 class SparkLog:
-    """Spark's files in a checkpoint location. Entries are created exclusively. Only a rescale of a
-    running query replaces some.
+    """Spark's files in a checkpoint location. Entries are created exclusively. Only `replace_commit`
+    changes one.
 
     Args:
         storage: storage of the checkpoint location.
@@ -112,25 +112,15 @@ class SparkLog:
         """
         self._add(entry_name(BatchLog.COMMITS, batch_id), entry.encode())
 
-    def replace_offsets(self, batch_id: int, entry: OffsetEntry) -> None:
-        """Replaces the entry of a committed batch in the offset log.
-
-        Raises:
-            StorageError: the entry could not be written, or the outcome is unknown.
-        """
-        self._replace(entry_name(BatchLog.OFFSETS, batch_id), entry.encode())
-
     def replace_commit(self, batch_id: int, entry: CommitEntry) -> None:
         """Replaces the entry of a batch in the commit log.
 
         Raises:
-            StorageError: as in `replace_offsets`.
+            StorageError: the entry could not be written, or the outcome is unknown.
         """
-        self._replace(entry_name(BatchLog.COMMITS, batch_id), entry.encode())
-
-    def _replace(self, name: str, data: bytes) -> None:
+        name = entry_name(BatchLog.COMMITS, batch_id)
         self._storage.delete(checksum_name(name))
-        self._storage.write_atomic(name, data)
+        self._storage.write_atomic(name, entry.encode())
 
     # ---- operators ---------------------------------------------------------------------------------------------------
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_ckpt.completed.errors import FencedError
 from spark_ckpt.location.rescale_request import RescaleAnswer, RescaleRequest, create_request, read_request
 from spark_ckpt.messages import Event, Notification, Rescale
 from spark_ckpt.operations.verify import verify
 from spark_ckpt.recovery.errors import ParallelismChangedError
 from spark_ckpt.rescaling.errors import RescaleRefusedError
+from spark_ckpt.spark_files.logs import SparkLog
 from spark_ckpt.storage import LocalStorage
 from tests.storage.faulty import FaultyStorage
 from tests.support.driver import check_rows, load
@@ -60,7 +60,8 @@ def test_all_rows_are_there_after_each_rescale(query: RescalableQuery, chain: tu
 
 
 def begun(query: RescalableQuery) -> None:
-    """Spark has not written the offsets of the next batch."""
+    """Spark has not written the offsets of the next batch, so nothing has begun."""
+    query.have(4)
 
 
 def started(query: RescalableQuery) -> None:
@@ -98,7 +99,7 @@ def test_a_start_after_a_crash_continues_with_the_new_number(
     query.rescale(LAST + 1, number)
     moment(query)
     assert query.crash() == LAST + 1
-    assert query.operators[0].parallelism == number
+    assert query.operators[0].parallelism == (4 if moment is begun else number)
     assert query.all_rows() == rows
     if query.checkpoint_format == 2:
         asked = ids_of(query, LAST)
@@ -114,7 +115,7 @@ def test_a_start_after_a_crash_continues_with_the_new_number(
     assert verify(query.storage, everything=True).is_whole
 
 
-@pytest.mark.parametrize("moment", [begun, started, triggered, acknowledged])
+@pytest.mark.parametrize("moment", [started, triggered, acknowledged])
 def test_another_side_process_of_the_run_finds_the_same_states(
     query: RescalableQuery, moment: Callable[[RescalableQuery], None]
 ) -> None:
@@ -134,29 +135,32 @@ def test_another_side_process_of_the_run_finds_the_same_states(
 
 
 def test_a_refusal_changes_nothing(query: RescalableQuery) -> None:
-    before = {name: query.storage.read(f"{name}/{LAST}") for name in ("offsets", "commits")}
+    before = query.storage.read(f"commits/{LAST}")
     assert query.driver.job is not None
     for number, reason in ((4, "already"), (100_000, "key groups")):
         with pytest.raises(RescaleRefusedError, match=reason):
             query.driver.job.rescale(Rescale(LAST + 1, number, job=query.driver.run_id))
     with pytest.raises(RescaleRefusedError, match="no complete checkpoint"):
         query.driver.job.rescale(Rescale(LAST + 2, 8, job=query.driver.run_id))
-    assert {name: query.storage.read(f"{name}/{LAST}") for name in before} == before
+    assert query.storage.read(f"commits/{LAST}") == before
     query.run(range(LAST + 1, LAST + 2))
 
 
 def test_a_fenced_run_changes_nothing(query: RescalableQuery) -> None:
     other = RescalableQuery(query.storage, query.settings, query.checkpoint_format)
     other.restart()
-    before = query.storage.read(f"offsets/{LAST}")
-    with pytest.raises(FencedError):
-        query.rescale(LAST + 1, 8)
-    assert query.storage.read(f"offsets/{LAST}") == before
+    before = query.storage.read(f"commits/{LAST}")
+    if query.checkpoint_format == 2:
+        with pytest.raises(RescaleRefusedError, match="has taken over"):
+            query.rescale(LAST + 1, 8)
+    assert query.storage.read(f"commits/{LAST}") == before
 
 
-def test_a_number_that_only_one_entry_of_the_log_has_is_no_rescale(query: RescalableQuery) -> None:
+def test_a_rescale_of_the_command_is_not_finished_by_a_start(query: RescalableQuery) -> None:
+    """It was interrupted after its first write, the last entry with another number."""
+    last = SparkLog(query.storage).offsets(LAST)
+    query.storage.write_atomic(f"offsets/{LAST + 1}", last.with_shuffle_partitions(8).encode())
     query.have(8)
-    query.start(LAST + 1)
     with pytest.raises(ParallelismChangedError, match="has 8 partitions, but its state"):
         query.driver.trigger(LAST + 2)
 

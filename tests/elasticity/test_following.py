@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
-from spark_ckpt.elasticity import Decision, ElasticDecision, Observation
+from spark_ckpt.elasticity import ElasticDecision
 from spark_ckpt.elasticity.asking import Asking
 from spark_ckpt.elasticity.following import Following
 from spark_ckpt.errors import StorageError
@@ -21,23 +20,9 @@ from spark_ckpt.location.rescale_request import (
 )
 from spark_ckpt.storage import MemoryStorage, Storage
 from tests.elasticity.progress import idle, progress
+from tests.elasticity.script import Script
 from tests.support.clocks import NoClock
 from tests.support.memory_storage import memory_storage
-
-
-class Script:
-    """A policy that wants one number after another, as soon as it is asked. An exception in the script is raised."""
-
-    def __init__(self, script: Iterable[int | Exception | None]) -> None:
-        self.script = list(script)
-        self.seen: list[Observation] = []
-
-    def decide(self, observation: Observation) -> Decision | None:
-        self.seen.append(observation)
-        wanted = self.script.pop(0) if self.script else None
-        if isinstance(wanted, Exception):
-            raise wanted
-        return None if wanted is None else Decision(wanted, "the script says so")
 
 
 class Followed:

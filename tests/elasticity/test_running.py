@@ -14,7 +14,7 @@ from spark_ckpt.elasticity.asking import Asking
 from spark_ckpt.elasticity.following import Following
 from spark_ckpt.location.rescale_request import RescaleAnswer, answer_request, read_request
 from tests.elasticity.progress import progress
-from tests.elasticity.test_following import Script
+from tests.elasticity.script import Script
 from tests.support.memory_storage import memory_storage
 from tests.support.waiting import eventually
 

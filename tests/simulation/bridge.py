@@ -94,6 +94,7 @@ class SideProcess:
         """Output pipe of the process; None marks the end."""
         self._jobs: dict[str, Mailbox[Numbered]] = {}
         self._environment = Environment(
+            looks_for_rescales=False,  # the driver asks by itself, and each seed keeps its schedule
             host=bridge.group.name,
             pid=1,
             process_token=self.group.name,
@@ -250,6 +251,12 @@ class Bridge:
         if reply.completed_version == job.known_pending_version:
             job.known, job.known_version = dict(job.known_pending), job.known_pending_version
 
+    def rescale(self, request: Rescale) -> None:
+        """Asks for another number of partitions. Tables in memory have the rows of the partitions before."""
+        job = self._job(request.job)
+        self._ask(request)
+        job.known = {}
+
     def unreadable(self, request: Unreadable) -> None:
         """Reports state that cannot be read. Raises the coordinator's verdict, if it finds damage."""
         self._job(request.job)
@@ -340,7 +347,7 @@ class Bridge:
         elif isinstance(job.triggered, Exception):
             raise job.triggered
 
-    def _ask(self, request: Locate | Ack | EndOffsets | Unreadable) -> Reply:
+    def _ask(self, request: Locate | Ack | EndOffsets | Rescale | Unreadable) -> Reply:
         promise: Promise[Reply] = Promise(self._world.scheduler)
         self._send(request, promise)
         reply = promise.wait(ANSWER_SECONDS)

@@ -27,7 +27,7 @@ from spark_ckpt.spark_files.rollbacks import Rollbacks
 from tests.simulation.decoder_cache import read_block, read_metadata
 from tests.simulation.disk import FOREIGN_FILES, SimulatedStorage
 from tests.simulation.faults import Faults
-from tests.simulation.model import Rows, applied
+from tests.simulation.model import Query, Rows, applied
 from tests.simulation.offsets import offset_in
 from tests.simulation.rollbacks import content_of
 from tests.simulation.scheduler import Group
@@ -227,8 +227,9 @@ class Checks:
         self._ids[record.id] = state.state_ids()
         self._uses.update(files)
         self._offsets[record.id] = content = self._offsets_in(record)
-        for key in self._world.query.subtasks():
-            self._same(state, key, offset_in(content))
+        query = self._world.query.at(len(next(iter(state.table.values()))))
+        for key in query.subtasks():
+            self._same(state, query, key, offset_in(content))
         if self._world.profile.idle is not None:
             self._check_use(state)
 
@@ -268,12 +269,12 @@ class Checks:
             self._violated(f"checkpoint {record.id} has no offsets")
         return masters[SPARK_OFFSETS]
 
-    def _same(self, state: CheckpointState, key: SubtaskKey, offset: int) -> None:
+    def _same(self, state: CheckpointState, query: Query, key: SubtaskKey, offset: int) -> None:
         chain = state.table[key.of_operator][key.partition]
         if (ack := self._brought.pop(chain.state_id, None)) is not None:
             self._check_use_of(ack, chain)
         rows = self._rows_of(chain)
-        answer = self._world.query.answer(offset, key)
+        answer = query.answer(offset, key)
         if rows != answer:
             assert state.record is not None
             self._violated(
@@ -282,7 +283,8 @@ class Checks:
 
     def _rows_of(self, chain: Chain) -> Rows:
         rows: Rows = {}
-        if any(entry.is_base for entry in chain.entries[1:]):
+        kinds = [entry.is_base for entry in chain.entries]
+        if kinds != sorted(kinds, reverse=True) or (sum(kinds) > 1 and not self._world.profile.rescale):
             self._violated(f"a base in the middle of a chain: {[entry.version for entry in chain.entries]}")
         if chain.deltas > self._most_deltas:
             self._violated(f"a chain has {chain.deltas} deltas; there may be {self._most_deltas}")
@@ -351,9 +353,9 @@ class Checks:
 
     # ---- observations of drivers and executors -----------------------------------------------------------------------
 
-    def opened(self, key: SubtaskKey, version: int, rows: Rows, offset: int) -> None:
+    def opened(self, query: Query, key: SubtaskKey, version: int, rows: Rows, offset: int) -> None:
         """A store has loaded a version for a batch that reads from an offset on."""
-        answer = self._world.query.answer(offset, key)
+        answer = query.answer(offset, key)
         if rows != answer:
             self._violated(f"the store of {key} has {rows} at version {version}; the answer is {answer}")
 
@@ -367,12 +369,12 @@ class Checks:
         if self._is_calm and (ack.base is not None or ack.merged is not None):
             self._brought[ack.state_id] = ack
 
-    def before_commit(self, run_id: str, batch: int, ids: dict[SubtaskKey, str]) -> None:
+    def before_commit(self, query: Query, run_id: str, batch: int, ids: dict[SubtaskKey, str]) -> None:
         """A batch has ended; `ids` are those of the attempts counted by Spark."""
         for checkpoint in self._needed:
             record = self._records[checkpoint]
             if isinstance(record, CheckpointRecord) and record.version == batch + 1 and record.owner.run_id == run_id:
-                for key in self._world.query.subtasks():
+                for key in query.subtasks():
                     counts = self._ids[checkpoint][key.of_operator][key.partition]
                     if ids[key] != counts:
                         self._violated(f"{key}: Spark counts state {ids[key]}, checkpoint {checkpoint} has {counts}")

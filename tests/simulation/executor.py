@@ -88,6 +88,7 @@ class Store:
 
     def __init__(self, executor: Executor, key: SubtaskKey) -> None:
         self._executor, self._key = executor, key
+        self._query = executor.world.query
         self._version = -1
         self._id: str | None = None
         self._rows: Rows = {}
@@ -107,6 +108,7 @@ class Store:
         Spark's commit log."""
         version = trigger.version - 1
         driver, world = self._executor.driver, self._executor.world
+        self._query = world.query.at(trigger.operators[0].parallelism)
         if self._executor.disk_fails("between batches"):
             self._lose()
         if self._version != version and self._held(version) is not None:
@@ -128,7 +130,7 @@ class Store:
             self._aside, self._committed = self._committed, None
         if located is not None:
             self._obey(located.compaction.is_full, located.compaction.required, located.compaction.inputs)
-        world.checks.opened(self._key, version, self._rows, offset)
+        world.checks.opened(self._query, self._key, version, self._rows, offset)
         if self._executor.disk_fails("in a batch"):
             self._lose()
             self._take_back()
@@ -268,7 +270,7 @@ class Store:
         """Loads a version by the plan of its location."""
         cold = located if located.restore.mode == "by_row" else None
         # What lookups find, if the segments are right: `_load_rest` compares.
-        rows = self._executor.world.query.answer(offset, self._key) if cold else self._read(located)
+        rows = self._query.answer(offset, self._key) if cold else self._read(located)
         self._rows, self._version, self._id, self._is_lost = rows, version, located.state_id, False
         self._cold = cold
         self._committed = self._aside = None

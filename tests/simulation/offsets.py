@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from spark_ckpt.spark_files.entries import SHUFFLE_PARTITIONS
 
-def entry(offset: int, metadata: Mapping[str, str | None] | None = None) -> str:
+
+def entry(offset: int, metadata: Mapping[str, str | None] | None = None, partitions: int | None = None) -> str:
     """Entry of a batch that reads up to an offset.
 
     Args:
         offset: end offset.
         metadata: its JSON object.
+        partitions: number of partitions of the query; None leaves it out.
     """
-    return "\n".join(("v1", json.dumps(metadata or {}), source_offset(offset)))
+    conf = {} if partitions is None else {"batchTimestampMs": offset, "conf": {SHUFFLE_PARTITIONS: str(partitions)}}
+    return "\n".join(("v1", json.dumps({**(metadata or {}), **conf}), source_offset(offset)))
+
+
+def number_in(content: bytes) -> int:
+    """Number of partitions in an entry."""
+    return int(json.loads(content.splitlines()[1])["conf"][SHUFFLE_PARTITIONS])
 
 
 def source_offset(offset: int) -> str:

@@ -63,6 +63,7 @@ class Profile:
         slow: most batches that the writing of a base or a merge takes; 0 if it takes some seconds.
         local_disk: probability that an executor's local disk fails when a store needs it.
         is_lazy: whether states may be restored lazily, although they have few rows here.
+        rescale: probability that a running query asks for another number of partitions before a batch.
         gathered: replacement for `subsumption.GATHERED`, since runs are short here; None keeps the original.
         small_bytes: replacement for `policy.SMALL_BYTES`, since segments are small here; None keeps the original.
     """
@@ -95,6 +96,7 @@ class Profile:
     slow: int = 0
     local_disk: float = 0.0
     is_lazy: bool = False
+    rescale: float = 0.0
 
     @staticmethod
     def of(rng: random.Random) -> Profile:

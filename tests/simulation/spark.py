@@ -14,11 +14,12 @@ from spark_ckpt.checkpoint.batch import Source
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.errors import SparkCkptError
 from spark_ckpt.format.keys import SubtaskKey
-from spark_ckpt.messages import Close, EndOffsets, Notification, TaskFailed, Trigger
+from spark_ckpt.messages import Close, EndOffsets, Notification, Rescale, TaskFailed, Trigger
+from spark_ckpt.rescaling.errors import RescaleRefusedError
 from tests.simulation.bridge import Bridge, BridgeError
 from tests.simulation.clocks import MachineClock
 from tests.simulation.executor import Executor
-from tests.simulation.offsets import entry, offset_in, source_offset
+from tests.simulation.offsets import entry, number_in, offset_in, source_offset
 from tests.simulation.rollbacks import UNFINISHED, FencedLogs, content_of, roll_back
 from tests.simulation.scheduler import Group, Mailbox, Promise
 from tests.simulation.stages import BatchFailed, TaskSet
@@ -50,6 +51,8 @@ class Run:
         self.ended: Promise[tuple[Ending, str]] = Promise(driver.world.scheduler)
         self.is_through = False
         self.is_real_time = driver.world.profile.real_time > 0 and driver.rng.random() < driver.world.profile.real_time
+        self.query = driver.world.query
+        """The query with its number of partitions in this run."""
         self.read = (0, 0)
         """Offsets of the input from which and up to which the current batch reads."""
         self._ids: dict[str, str] = {}
@@ -90,9 +93,39 @@ class Run:
             content = self.world.disk.read(f"offsets/{last}")
             assert content is not None
             self.read = (0, offset_in(content))
+            self._take_number(last)
         if self.is_real_time:
             self._purge_after(last)
         return last + 1
+
+    def _take_number(self, last: int) -> None:
+        """Takes the number of partitions from the newest entry."""
+        if not self.world.profile.rescale:
+            return
+        newest = self.world.disk.read(f"offsets/{last + 1}") or self.world.disk.read(f"offsets/{last}")
+        assert newest is not None
+        self.query = self.world.query.at(number_in(newest))
+
+    def _rescale(self, batch: int) -> None:
+        """Asks for another number of partitions, before the entry of a batch in the offset log (Scala:
+        `RunningRescale`)."""
+        world, rng = self.world, self.driver.rng
+        if batch == 0 or rng.random() >= world.profile.rescale or world.disk.read(f"offsets/{batch}") is not None:
+            return
+        number = rng.choice(
+            [n for n in range(1, world.query.max_parallelism + 1) if not world.query.max_parallelism % n]
+        )
+        try:
+            self.driver.bridge.rescale(Rescale(batch, number, job=self.run_id))
+        except RescaleRefusedError as e:
+            world.count(f"rescale refused: {e.reason[:20]}")
+            return
+        except (SparkCkptError, BridgeError) as e:
+            world.count(f"batch failed: {type(e).__name__}")
+            raise BatchFailed(f"{type(e).__name__}: {e}") from e
+        world.count("rescale of a running query")
+        world.trace(f"{self.run_id}: {number} partitions from batch {batch} on")
+        self.query = world.query.at(number)
 
     def _purge_after(self, last: int) -> None:
         """Deletes the offsets of batches without a commit (`OffsetSeqLog.purgeAfter`)."""
@@ -142,6 +175,9 @@ class Run:
             raise BatchFailed("the query is over for good")
         while (quiet := world.quiet_until - world.scheduler.now) > 0:
             world.scheduler.sleep(quiet + rng.random())
+        if world.profile.rescale and not is_first:
+            self._rescale(batch)
+            world.scheduler.sleep(rng.random() ** 3)
         if self._logs is None:
             self.read = (self.read[1], self._end(batch, is_first))
         else:
@@ -155,8 +191,8 @@ class Run:
         ids: dict[SubtaskKey, str] = {}
         for _ in range(uses):
             stages = []
-            for number, operators in enumerate(world.query.stages):
-                stage = TaskSet(self, trigger, operators, is_map=number + 1 < len(world.query.stages))
+            for number, operators in enumerate(self.query.stages):
+                stage = TaskSet(self, trigger, operators, is_map=number + 1 < len(self.query.stages))
                 stages.append(stage)
                 stage.go(list(range(operators[0].parallelism)))
                 if number and not self.is_real_time and rng.random() < world.profile.fetch_failure:
@@ -171,7 +207,7 @@ class Run:
         if self.is_real_time:
             self._write_end_offsets(trigger)
         content = {str(tuple(key)): state_id for key, state_id in ids.items()}
-        world.checks.before_commit(self.run_id, batch, ids)
+        world.checks.before_commit(self.query, self.run_id, batch, ids)
         if self.is_real_time and world.disk.read(f"offsets/{batch}") != entry(self.read[1]).encode():
             raise BatchFailed(f"offsets/{batch} is gone or has changed: another run has begun in real-time mode")
         world.checks.committing = self.run_id
@@ -185,14 +221,19 @@ class Run:
         world = self.world
         width = self.driver.rng.randrange(4) if world.profile.real_time else 1
         end = self.read[1] + width
-        if self.is_real_time or world.disk.create(f"offsets/{batch}", entry(end).encode()):
+        if self.is_real_time or world.disk.create(f"offsets/{batch}", self._entry(end).encode()):
             return end
+        if world.profile.rescale and not is_first:
+            raise BatchFailed(f"offsets/{batch} exists: another run has begun it")
         if world.profile.real_time and not is_first:
             raise BatchFailed(f"offsets/{batch} exists: another run has begun it")
         content = world.disk.read(f"offsets/{batch}")
         if content is None:
             raise BatchFailed(f"offsets/{batch} is gone: another run has begun in real-time mode")
         return offset_in(content)
+
+    def _entry(self, end: int) -> str:
+        return entry(end, partitions=self.query.parallelism if self.world.profile.rescale else None)
 
     def _write_end_offsets(self, trigger: Trigger) -> None:
         """Ends a batch in real-time mode as `MicroBatchExecution.markMicroBatchEnd` and our file manager do."""
@@ -219,7 +260,7 @@ class Run:
             query_id=self.world.query_id,
             batch_id=batch,
             version=batch + 1,
-            operators=self.world.query.operators,
+            operators=self.query.operators,
             sources=() if self.is_real_time else (Source("source", source_offset(self.read[1])),),
             checkpoint_format=profile.checkpoint_format,
             settings={
@@ -227,7 +268,7 @@ class Run:
                 **{PREFIX + key: value for key, value in profile.all_settings().items()},
             },
             spark_version="4.2.0",
-            offset_log=None if self.is_real_time else self._begun or entry(self.read[1]),
+            offset_log=None if self.is_real_time else self._begun or self._entry(self.read[1]),
             real_time_ms=REAL_TIME_MS if self.is_real_time else None,
             log_epoch=None if self._logs is None else self._logs.epoch,
         )

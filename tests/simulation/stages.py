@@ -56,6 +56,7 @@ class TaskSet:
         self.ids: dict[SubtaskKey, str] = {}
         """State ids counted by Spark: for each subtask, the id from its first successful attempt."""
         self._run, self._trigger, self._operators, self._is_map = run, trigger, operators, is_map
+        self._query = run.query
         self._read = run.read  # an attempt may begin after its batch, when the run reads further
         self._world, self._rng = run.driver.world, run.driver.rng
         self._ends: Mailbox[Ended] = Mailbox(self._world.scheduler)
@@ -151,7 +152,7 @@ class TaskSet:
     def _work(self, attempt: Attempt) -> Ended:
         """Runs a task attempt: opens its stores, computes, commits."""
         task = Task(self.stage_id, attempt.stage_attempt, attempt.partition, attempt.number)
-        query, trigger = self._world.query, self._trigger
+        query, trigger = self._query, self._trigger
         keys = [SubtaskKey(o.operator_id, store, attempt.partition) for o in self._operators for store in o.stores]
         try:
             changes = {}

@@ -53,6 +53,24 @@ CASES = {
     "local disks fail under speculating tasks": Profile(
         local_disk=0.05, speculation=0.5, twice=0.5, layout="stores", large=0.5, incidents=4
     ),
+    "the number of partitions changes": Profile(rescale=0.5, batches=8, large=0.5),
+    "the number of partitions changes in files": Profile(
+        rescale=0.5, batches=8, large=1.0, layout="stages", settings={"inlineThreshold": "0", "chain.maxDeltas": "1"}
+    ),
+    "the number of partitions changes where drivers die": Profile(
+        rescale=0.5,
+        batches=8,
+        large=0.5,
+        layout="stores",
+        incidents=8,
+        weights={"kill driver": 3, "kill side process": 3, "lose executor": 1, "stop query": 1, "freeze driver": 1},
+    ),
+    "the number of partitions changes on a failing storage": Profile(
+        rescale=0.5, batches=8, large=0.5, faults=replace(STORAGE_FAILS, kill=0.03), speculation=0.3, merges=True
+    ),
+    "the number of partitions changes under three drivers": Profile(
+        rescale=0.3, batches=8, incidents=8, weights={"freeze driver": 2, "start driver": 3, "kill driver": 1}
+    ),
     "query is stopped": Profile(incidents=8, weights={"stop query": 1}, layout="operators"),
     "speculation": Profile(speculation=1.0, executors=3, layout="stores"),
     "stages are attempted again": Profile(fetch_failure=0.8, faults=Faults(error=0.03), layout="stages"),

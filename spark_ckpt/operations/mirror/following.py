@@ -364,12 +364,10 @@ class LocationMirror:
                     self._rewrite(name, data)
 
     def _follow_rescale(self, batch_id: int, begun: OffsetEntry) -> None:
-        """Copies the entries of a batch once more if a rescale has changed them since, before the next batch."""
-        number = SparkLog(self._target).offsets(batch_id).shuffle_partitions
-        if begun.shuffle_partitions not in (None, number):
-            source, target = SparkLog(self._source), SparkLog(self._target)
-            target.replace_commit(batch_id, source.commit(batch_id))
-            target.replace_offsets(batch_id, source.offsets(batch_id))
+        """Copies the commit of a batch once more if a rescale has added state ids since, before the next batch."""
+        target = SparkLog(self._target)
+        if begun.shuffle_partitions not in (None, target.offsets(batch_id).shuffle_partitions):
+            target.replace_commit(batch_id, SparkLog(self._source).commit(batch_id))
 
     # ---- deletions ---------------------------------------------------------------------------------------------------
 

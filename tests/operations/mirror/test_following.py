@@ -107,8 +107,7 @@ def test_the_running_batch_is_repeated_with_the_same_input(query: Query, target:
 def test_a_rescale_of_the_running_query_is_followed(
     checkpoint_format: int, tmp_path: Path, target: LocalStorage
 ) -> None:
-    """It has begun in the source's logs, and its first batch runs: a query on the mirror starts that batch with the new
-    number, and Spark finds it in both entries."""
+    """Its first batch runs: a query on the mirror starts that batch with the new number."""
     query = RescalableQuery(LocalStorage(tmp_path / "q"), checkpoint_format=checkpoint_format)
     query.run(range(6))
     mirror = LocationMirror.open(query.storage, target)

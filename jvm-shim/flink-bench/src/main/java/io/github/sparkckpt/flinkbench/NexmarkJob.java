@@ -46,8 +46,10 @@ import org.apache.flink.types.RowKind;
  * up, then measured. Prints a line of JSON per round.
  *
  * <p>Argument: a file of properties: {@code feed} and {@code files}, or {@code servers} and {@code topic}; {@code
- * checkpoints}, {@code parallelism}, {@code rounds}, {@code type} (the read columns as a SQL type, with the event time as
- * the last one, in files in microseconds), {@code views} (statements with a semicolon after each), {@code query}, {@code
+ * checkpoints}, {@code parallelism}, {@code rounds}, {@code type} (the read columns as a SQL type, with the
+ * event time as
+ * the last one, in files in microseconds), {@code views} (statements with a semicolon after each), {@code
+ * query}, {@code
  * checked} (columns whose sums are printed; blank for no check), and settings of Flink after {@code flink.}. For a
  * session, {@code cluster} is its address, and {@code processes} are its process ids, whose CPU time counts.
  */

@@ -57,6 +57,7 @@ class CheckpointLogFileManager(log: Path, hadoopConf: Configuration) extends Che
     LogPrefetch.changing(path)
     CheckpointDriver.beforeCommit(path, textOf)
     CheckpointDriver.beforeBatch(path)
+    atStart = None
     CheckpointDriver.beforeOffsets(path) match {
       case Some(complete) => new EndOffsetsOutputStream(complete, () => put(path, overwriteIfPossible))
       case None => put(path, overwriteIfPossible)
@@ -113,8 +114,21 @@ class CheckpointLogFileManager(log: Path, hadoopConf: Configuration) extends Che
 
   private lazy val purge = if (fenceOfRun.isDefined && putsExclusively) Some(new LogPurge(fs, log)) else None
 
-  /** On an object store, one request instead of two for an entry that the thread has just found; none for its own. */
+  /** Entries of the offset log, until the run adds one. */
+  @volatile private var atStart = fence.filter(_ => log.getName == OffsetLog).map(_ => new OffsetsAtStart)
+
   override def open(path: Path): FSDataInputStream = {
+    val in = openEntry(path)
+    (atStart, path.getName.toLongOption) match {
+      case (Some(offsets), Some(batchId)) if path.getParent == log =>
+        val content = try offsets.content(batchId, in.readAllBytes()) finally in.close()
+        new FSDataInputStream(new BytesInputStream(content))
+      case _ => in
+    }
+  }
+
+  /** On an object store, one request instead of two for an entry that the thread has just found; none for its own. */
+  private def openEntry(path: Path): FSDataInputStream = {
     val found = lastFound.get()
     lastFound.remove()
     if (isPurged(path)) throw new FileNotFoundException(path.toString)
@@ -192,6 +206,8 @@ class CheckpointLogFileManager(log: Path, hadoopConf: Configuration) extends Che
 }
 
 private object CheckpointLogFileManager {
+
+  private val OffsetLog = "offsets"
 
   /** File that distinguishes a savepoint from a checkpoint location (docs/protocol.md, section 5). */
   private val SavepointRecord = "savepoint.json"

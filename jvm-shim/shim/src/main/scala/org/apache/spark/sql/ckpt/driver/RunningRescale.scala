@@ -25,8 +25,7 @@ private[driver] object RunningRescale extends Logging {
    * Changes the number, if the coordinator agrees. The query continues with the number before if it does not.
    *
    * @param batchId the next batch
-   * @throws CheckpointFailure if it is not known whether the rescale has begun. Then the run ends, and a start
-   *                           continues with what Spark's logs have.
+   * @throws CheckpointFailure if the coordinator does not answer. Then the run ends, with the number before.
    */
   def begin(query: StreamExecution, batchId: Long, partitions: Int, requests: CheckpointRequests): Unit = {
     val settings = StreamingPlans.sessionOfRun(query).sessionState.conf.getAllConfs
