@@ -7,18 +7,18 @@ from these types and their docstrings. A `state_id` is Spark's unique id of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
-from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source
+from spark_ckpt.checkpoint.batch import STANDALONE_PREFIX, Source, SparkBatch
 from spark_ckpt.checkpoint.meaning import QueryMeaning
 from spark_ckpt.checkpoint.policy import ShippingLimits
 from spark_ckpt.checkpoint.restore_plan import AT_ONCE, RestorePlan
 from spark_ckpt.completed import JobStatus
 from spark_ckpt.format.integers import Int64, Natural
-from spark_ckpt.format.keys import SubtaskKey
+from spark_ckpt.format.keys import StoreKey, SubtaskKey
 from spark_ckpt.format.segment_ref import SegmentRef
 from spark_ckpt.spark_files.entries import OffsetEntry
 from spark_ckpt.spark_files.logs import BatchLog, entry_name
@@ -104,6 +104,16 @@ class Trigger(JobMessage):
     def is_standalone(self) -> bool:
         """True for a store without a query."""
         return self.job.startswith(STANDALONE_PREFIX)
+
+    def rescaled(self, before: SparkBatch) -> Iterator[tuple[Operator, int]]:
+        """Operators of the batch that had another number of partitions in an earlier one, with that number: one for
+        each of their stores."""
+        had = {store.key: store.parallelism for store in before.stores}
+        for operator in self.operators:
+            for name in operator.stores:
+                number = had.get(StoreKey(operator.operator_id, name), operator.parallelism)
+                if number != operator.parallelism:
+                    yield operator, number
 
     def with_end_offsets(self, offset_log: str) -> Trigger:
         """Copy with the end offsets of its batch, which Spark knows after it (Spark:

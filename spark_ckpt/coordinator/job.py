@@ -97,7 +97,6 @@ class Job:
         self._clock = environment.clock
         self._process_claims = environment.claims
         self._notify = notify
-        self._looks_for_rescales = environment.looks_for_rescales
         self._trigger = trigger
         self._open: OpenJob = open_job(trigger, environment, self._going_back)
         config = self._open.config
@@ -108,13 +107,7 @@ class Job:
         self._failures = FailureManager(config.tolerable_failures)
         self._history = StatsHistory(config.history, self._open.history)
         self._recent = RecentBatches(self._clock)
-        self._rescale = RunningRescale(
-            self._open.storage,
-            self._clock,
-            environment.in_background,
-            self._open.store.check_owner,
-            self._want_rescale,
-        )
+        self._rescale = RunningRescale(self._open, environment, self._want_rescale)
         self._completion = Completion(self._open, self._failures, self._history, self._recent, self._clock)
         self._pending: PendingCheckpoint | None = None
         self._expires = 0.0
@@ -177,7 +170,7 @@ class Job:
         """
         self._check_not_rolling_back()
         self._settle()
-        return self._rescale.begin(request, self._trigger, self._parent)
+        return self._rescale.agree(request, self._trigger, self._parent)
 
     def locate(self, request: Locate) -> LocateReply:
         """Location of the state of a subtask.
@@ -378,7 +371,7 @@ class Job:
         self._reporting.progressed(self._pending)
         if self._pending is None:
             self._reporting.look_for_savepoint()
-            self._rescale.after_batch(self._trigger, looks=self._looks_for_rescales)
+            self._rescale.after_batch(self._trigger)
         self._subsumption.drop_subsumed()
 
     def _rollback(self) -> AutomaticRollback:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from spark_ckpt.checkpoint.batch import state_ids
 from spark_ckpt.checkpoint.layout import in_location
 from spark_ckpt.checkpoint.load import CheckpointState
-from spark_ckpt.clock import Clock
 from spark_ckpt.config.spark_settings import FILE_MANAGER_CLASS
+from spark_ckpt.coordinator.open_job import Environment, OpenJob
 from spark_ckpt.errors import SparkCkptError
-from spark_ckpt.location.rescale_request import RescaleAnswer, RescaleRequest, answer_request, read_request
+from spark_ckpt.location.rescale_request import RescaleAnswer, RescaleRequest, answer_request, read_again, read_request
 from spark_ckpt.messages import Rescale, RescaleReply, Trigger
 from spark_ckpt.rescaling.assignment import Assignment, assign
 from spark_ckpt.rescaling.begun import begun_rescale
@@ -20,7 +19,6 @@ from spark_ckpt.rescaling.errors import RescaleRefusedError
 from spark_ckpt.rescaling.operators import add_metadata
 from spark_ckpt.rescaling.plan import plan_rescale
 from spark_ckpt.spark_files.logs import SparkLog
-from spark_ckpt.storage import Storage
 
 _log = logging.getLogger(__name__)
 
@@ -31,46 +29,28 @@ SLOW_LOOK_SECONDS = 60.0
 """The same where a request to the storage takes long, and costs money."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """Rescale that a batch has begun."""
-
-    batch_id: int
-    assignment: Assignment
-
-
 class RunningRescale:
     """Rescales of one run. Not thread-safe, except that looks for requests run on another thread.
 
     Args:
-        storage: storage of the checkpoint location.
-        clock: source of time.
-        in_background: runs work beside the batches.
-        check_owner: raises a FencedError if another run has claimed the location.
+        job: the open job.
+        environment: its clock spaces the looks for requests, which run in the background.
         want: asks the driver for a rescale before its next batch; thread-safe.
     """
 
-    def __init__(
-        self,
-        storage: Storage,
-        clock: Clock,
-        in_background: Callable[[Callable[[], None]], None],
-        check_owner: Callable[[], None],
-        want: Callable[[int], None],
-    ) -> None:
-        self._storage = storage
-        self._clock = clock
-        self._in_background = in_background
-        self._check_owner = check_owner
+    def __init__(self, job: OpenJob, environment: Environment, want: Callable[[int], None]) -> None:
+        self._storage = job.storage
+        self._check_owner = job.store.check_owner
+        self._environment = environment
         self._want = want
         self._look_due = 0.0
         self._request: RescaleRequest | None = None  # set by another thread
         self._ready: Assignment | None = None
-        self._begun: _Begun | None = None
+        self._begun: Assignment | None = None
 
     # ---- between two batches -----------------------------------------------------------------------------------------
 
-    def begin(self, request: Rescale, last: Trigger, parent: CheckpointState) -> RescaleReply:
+    def agree(self, request: Rescale, last: Trigger, parent: CheckpointState) -> RescaleReply:
         """Agrees to a rescale. It begins with Spark's entry of the next batch in the offset log.
 
         Args:
@@ -97,9 +77,7 @@ class RunningRescale:
 
     def _check_wanted(self, request: Rescale) -> None:
         """Its command may have withdrawn the request meanwhile."""
-        asked = self._request
-        there = None if asked is None else read_request(self._storage)
-        if asked is not None and (there is None or there.token != asked.token):
+        if self._request is not None and read_again(self._storage, self._request) is None:
             reason = "the request was withdrawn"
             raise RescaleRefusedError(self._storage.location, request.partitions, reason)
 
@@ -141,7 +119,7 @@ class RunningRescale:
             return parent
         if (file := assignment.inline) is not None:
             self._storage.write_atomic(in_location(file.path), file.data)
-        self._begun = _Begun(trigger.batch_id, assignment)
+        self._begun = assignment
         plan = assignment.plan
         _log.info("batch %d has %d partitions; it had %d before", trigger.batch_id, plan.after, plan.before)
         return assignment.state()
@@ -150,31 +128,30 @@ class RunningRescale:
         """File that `parent_of` has written for the batch that leaves a version, relative to `ckpt`; None without one.
         The batch may have replaced all of its state."""
         begun = self._begun
-        if begun is None or begun.batch_id + 1 != version or begun.assignment.inline is None:
+        if begun is None or begun.plan.batch_id + 1 != version or begun.inline is None:
             return None
-        return begun.assignment.inline.path
+        return begun.inline.path
 
     # ---- after a batch -----------------------------------------------------------------------------------------------
 
-    def after_batch(self, last: Trigger, *, looks: bool = True) -> None:
+    def after_batch(self, last: Trigger) -> None:
         """Writes Spark's metadata of the operators after the first batch with a new number, and looks for a request.
         Never raises.
 
         Args:
             last: trigger of the last batch.
-            looks: False if no request may come.
         """
-        if self._begun is not None and self._begun.batch_id <= last.batch_id:
+        if self._begun is not None and self._begun.plan.batch_id <= last.batch_id:
             self._finish(self._begun)
-        now = self._clock.monotonic()
-        if looks and now >= self._look_due and not last.is_standalone:
+        environment, now = self._environment, self._environment.clock.monotonic()
+        if environment.looks_for_rescales and now >= self._look_due and not last.is_standalone:
             self._look_due = now + (SLOW_LOOK_SECONDS if self._storage.requests_are_slow else LOOK_SECONDS)
-            self._in_background(lambda: self._look(last))
+            environment.in_background(lambda: self._look(last))
 
-    def _finish(self, begun: _Begun) -> None:
-        plan = begun.assignment.plan
+    def _finish(self, begun: Assignment) -> None:
+        plan = begun.plan
         try:
-            add_metadata(SparkLog(self._storage), begun.assignment.batch, plan.batch_id, plan.after)
+            add_metadata(SparkLog(self._storage), begun.batch, plan.batch_id, plan.after)
         except SparkCkptError as e:
             _log.warning("the statestore source will show the partitions before the rescale: %s", e)
         self._begun = None

@@ -11,6 +11,7 @@ from spark_ckpt.location.rescale_request import (
     RescaleRequest,
     create_request,
     delete_request,
+    read_again,
     read_request,
 )
 from spark_ckpt.storage import Storage
@@ -85,8 +86,8 @@ class Asking:
         if self._pending is None or now < self._look_due:
             return None
         self._look_due = now + (_SLOW_LOOK_SECONDS if self._storage.requests_are_slow else _LOOK_SECONDS)
-        there = read_request(self._storage)
-        if there is None or there.token != self._pending.token:
+        there = read_again(self._storage, self._pending)
+        if there is None:
             self._pending = None
             return GONE
         if there.answer is not None:

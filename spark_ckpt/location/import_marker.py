@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from spark_ckpt.checkpoint.layout import IMPORT_MARKER, in_location
-from spark_ckpt.errors import CheckpointError
+from spark_ckpt.errors import StateFileNotFoundError
 from spark_ckpt.location.errors import ImportUnfinishedError
-from spark_ckpt.storage import Storage
+from spark_ckpt.storage import Storage, read_note
 
 MARKER = in_location(IMPORT_MARKER)
 """Name of the marker, relative to the checkpoint location."""
@@ -59,22 +60,19 @@ def read_marker(storage: Storage) -> ImportMarker | None:
         StorageError: the marker cannot be read.
     """
     try:
-        data = storage.read(MARKER)
-    except FileNotFoundError:
+        return read_note(storage, MARKER, _FORMAT, "the marker of an import", _parsed)
+    except StateFileNotFoundError:
         return None
-    try:
-        fields = json.loads(data)
-        if fields["format"] != _FORMAT:
-            raise ValueError(f"format {fields['format']}; {_FORMAT} is supported")
-        checkpoint_id = fields["checkpoint_id"]
-        return ImportMarker(
-            int(fields["batch_id"]),
-            str(fields["provider"]),
-            None if checkpoint_id is None else int(checkpoint_id),
-            {int(batch): str(text).encode() for batch, text in fields["entries"].items()},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise CheckpointError(f"{storage.describe(MARKER)} is not the marker of an import: {e}") from e
+
+
+def _parsed(fields: dict[str, Any]) -> ImportMarker:
+    checkpoint_id = fields["checkpoint_id"]
+    return ImportMarker(
+        int(fields["batch_id"]),
+        str(fields["provider"]),
+        None if checkpoint_id is None else int(checkpoint_id),
+        {int(batch): str(text).encode() for batch, text in fields["entries"].items()},
+    )
 
 
 def check_no_import(storage: Storage) -> None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from spark_ckpt.checkpoint.layout import RESCALE_REQUEST, in_location
-from spark_ckpt.errors import CheckpointError
-from spark_ckpt.storage import Storage, create_or_find
+from spark_ckpt.errors import StateFileNotFoundError
+from spark_ckpt.storage import Storage, create_or_find, read_note
 
 REQUEST = in_location(RESCALE_REQUEST)
 """Name of the file, relative to the checkpoint location."""
@@ -72,24 +73,31 @@ def read_request(storage: Storage) -> RescaleRequest | None:
         StorageError: it cannot be read.
     """
     try:
-        data = storage.read(REQUEST)
-    except FileNotFoundError:
+        return read_note(storage, REQUEST, _FORMAT, "a request for a rescale", _parsed, way_out=". Delete it")
+    except StateFileNotFoundError:
         return None
-    try:
-        fields = json.loads(data)
-        if fields["format"] != _FORMAT:
-            raise ValueError(f"format {fields['format']}; {_FORMAT} is supported")
-        request = RescaleRequest(_number(fields, "partitions"), _number(fields, "asked_ms"), str(fields["token"]))
-        if (answer := fields["answer"]) is None:
-            return request
-        refused = answer["refused"]
-        numbers = [None if answer[name] is None else _number(answer, name) for name in ("batch_id", "before")]
-        return replace(request, answer=RescaleAnswer(None if refused is None else str(refused), *numbers))
-    except (KeyError, TypeError, ValueError) as e:
-        raise CheckpointError(f"{storage.describe(REQUEST)} is not a request for a rescale: {e}. Delete it") from e
 
 
-def _number(fields: dict[str, object], name: str) -> int:
+def read_again(storage: Storage, request: RescaleRequest) -> RescaleRequest | None:
+    """A request as it is now, perhaps answered; None if it is gone, or another one is in its place.
+
+    Raises:
+        CheckpointError, StorageError: as in `read_request`.
+    """
+    there = read_request(storage)
+    return there if there is not None and there.token == request.token else None
+
+
+def _parsed(fields: dict[str, Any]) -> RescaleRequest:
+    request = RescaleRequest(_number(fields, "partitions"), _number(fields, "asked_ms"), str(fields["token"]))
+    if (answer := fields["answer"]) is None:
+        return request
+    refused = answer["refused"]
+    numbers = [None if answer[name] is None else _number(answer, name) for name in ("batch_id", "before")]
+    return replace(request, answer=RescaleAnswer(None if refused is None else str(refused), *numbers))
+
+
+def _number(fields: dict[str, Any], name: str) -> int:
     value = fields[name]
     if type(value) is not int or value < 0:
         raise ValueError(f"{name} is {value!r}")
@@ -111,8 +119,8 @@ def answer_request(storage: Storage, request: RescaleRequest, answer: RescaleAns
     Raises:
         CheckpointError, StorageError: the file cannot be read or written.
     """
-    there = read_request(storage)
-    if there is not None and there.token == request.token and there.answer is None:
+    there = read_again(storage, request)
+    if there is not None and there.answer is None:
         storage.write_atomic(REQUEST, replace(request, answer=answer).encode())
 
 

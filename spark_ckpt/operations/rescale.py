@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from spark_ckpt.checkpoint.batch import SparkBatch, state_ids
-from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation, with_chains
+from spark_ckpt.checkpoint.publish import Publisher, checkpoint_of_operation
 from spark_ckpt.clock import Clock, SystemClock
 from spark_ckpt.completed import CheckpointRecord, CompletedCheckpointStore
 from spark_ckpt.location.driver_liveness import check_not_running
@@ -166,7 +166,7 @@ def _prepare(
 def _rescaled(work: Assignment, run_id: str) -> SparkBatch:
     """The description of the rescale's batch."""
     batch_id = work.plan.batch_id
-    return with_chains(replace(work.batch, batch_id=batch_id, version=batch_id + 1, run_id=run_id), work.table)
+    return replace(work.assigned_batch, batch_id=batch_id, version=batch_id + 1, run_id=run_id)
 
 
 def _result(storage: Storage, work: Assignment, record: CheckpointRecord | None) -> Rescaling:

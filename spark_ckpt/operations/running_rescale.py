@@ -14,6 +14,7 @@ from spark_ckpt.location.rescale_request import (
     RescaleRequest,
     create_request,
     delete_request,
+    read_again,
     read_request,
 )
 from spark_ckpt.progress import Progress
@@ -132,8 +133,8 @@ def _wait(
     while (waited := clock.monotonic() - started) < timeout_s:
         progress(int(waited), int(timeout_s))
         clock.sleep(min(pause, timeout_s - waited))
-        there = read_request(storage)
-        if there is None or there.token != request.token:
+        there = read_again(storage, request)
+        if there is None:
             reason = f"{storage.describe(REQUEST)} was deleted meanwhile. Look at the query before you ask again"
             raise RescaleNotAnsweredError(storage.location, request.partitions, clock.monotonic() - started, reason)
         if there.answer is not None:
@@ -142,8 +143,8 @@ def _wait(
 
 def _take_back(storage: Storage, request: RescaleRequest) -> RescaleAnswer | None:
     """Deletes the request and returns its answer; leaves another one alone."""
-    there = read_request(storage)
-    if there is None or there.token != request.token:
+    there = read_again(storage, request)
+    if there is None:
         return None
     delete_request(storage)
     return there.answer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.config import MAX_PARALLELISM, CheckpointConfig
-from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.messages import Trigger
 from spark_ckpt.recovery.errors import ParallelismChangedError
 
@@ -17,16 +16,12 @@ def check_parallelism(trigger: Trigger, parent: CheckpointState, config: Checkpo
     """
     if parent.batch is None:
         return
-    had = {store.key: store.parallelism for store in parent.batch.stores}
-    for operator in trigger.operators:
-        for name in operator.stores:
-            before = had.get(StoreKey(operator.operator_id, name))
-            if before is not None and before != operator.parallelism:
-                raise ParallelismChangedError(
-                    f"operator {operator.operator_id} ({operator.name}) has {operator.parallelism} partitions, but its "
-                    f"state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
-                    f"stop the query and change it with 'spark-ckpt rescale --partitions {operator.parallelism}'"
-                )
+    for operator, before in trigger.rescaled(parent.batch):
+        raise ParallelismChangedError(
+            f"operator {operator.operator_id} ({operator.name}) has {operator.parallelism} partitions, but its "
+            f"state in {trigger.location} has {before}. Set spark.sql.shuffle.partitions to {before}, or "
+            f"stop the query and change it with 'spark-ckpt rescale --partitions {operator.parallelism}'"
+        )
     fixed, wanted = parent.batch.max_parallelism, config.max_parallelism
     if wanted is not None and wanted != fixed:
         raise ParallelismChangedError(

@@ -6,11 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from spark_ckpt.checkpoint.batch import SparkBatch
 from spark_ckpt.checkpoint.chains import Chain, ChainTable
 from spark_ckpt.checkpoint.load import CheckpointState
 from spark_ckpt.errors import StateFileNotFoundError
-from spark_ckpt.format.keys import StoreKey
 from spark_ckpt.messages import Trigger
 from spark_ckpt.rescaling.assignment import Assignment, assign
 from spark_ckpt.rescaling.plan import plan_rescale
@@ -35,7 +33,7 @@ def begun_rescale(storage: Storage, trigger: Trigger, parent: CheckpointState) -
         SparkLogFormatError, StateSchemaError, StorageError: a file of Spark's cannot be read.
     """
     batch = parent.batch
-    if batch is None or trigger.version != parent.version + 1 or not _differs(trigger, batch):
+    if batch is None or trigger.version != parent.version + 1 or not any(trigger.rescaled(batch)):
         return None
     log = SparkLog(storage)
     try:
@@ -77,12 +75,3 @@ def _entry_of(trigger: Trigger, log: SparkLog) -> OffsetEntry:
     if trigger.offset_log is None:
         return log.offsets(trigger.batch_id)
     return OffsetEntry.decode(trigger.offset_log.encode(), entry_name(BatchLog.OFFSETS, trigger.batch_id))
-
-
-def _differs(trigger: Trigger, batch: SparkBatch) -> bool:
-    had = {store.key: store.parallelism for store in batch.stores}
-    return any(
-        had.get(StoreKey(operator.operator_id, name), operator.parallelism) != operator.parallelism
-        for operator in trigger.operators
-        for name in operator.stores
-    )

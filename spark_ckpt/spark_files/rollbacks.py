@@ -15,9 +15,8 @@ import re
 import uuid
 from dataclasses import dataclass
 
-from spark_ckpt.errors import CheckpointError
 from spark_ckpt.spark_files.errors import LogFencedError
-from spark_ckpt.storage import Storage, create_or_find
+from spark_ckpt.storage import Storage, create_or_find, read_note
 
 ROLLBACKS = "ckpt/rollbacks"
 """Directory with the markers of rollbacks."""
@@ -98,14 +97,13 @@ def read_marker(storage: Storage, epoch: int) -> Marker:
         CheckpointError: it is damaged, or of a later release.
         StorageError: it cannot be read.
     """
-    name = marker(epoch)
-    try:
-        fields = json.loads(storage.read(name))
-        if fields["format"] != FORMAT:
-            raise ValueError(f"format {fields['format']}; {FORMAT} is supported")
-        return Marker(int(fields["batch_id"]), str(fields.get("operation", ROLLBACK)))
-    except (KeyError, TypeError, ValueError, AttributeError) as e:
-        raise CheckpointError(f"{storage.describe(name)} is not the marker of a rollback: {e}") from e
+    return read_note(
+        storage,
+        marker(epoch),
+        FORMAT,
+        "the marker of a rollback",
+        lambda fields: Marker(int(fields["batch_id"]), str(fields.get("operation", ROLLBACK))),
+    )
 
 
 def begin(storage: Storage, batch_id: int, operation: str = ROLLBACK) -> Rollbacks:

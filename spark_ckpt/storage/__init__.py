@@ -7,6 +7,7 @@ from spark_ckpt.storage.copying import copy_file
 from spark_ckpt.storage.creating import ExclusiveCreate, Whose, create_and_find, create_or_find
 from spark_ckpt.storage.hadoop import FRAME_BYTES, HadoopCalls, HadoopStorage
 from spark_ckpt.storage.local import LocalStorage
+from spark_ckpt.storage.notes import read_note
 from spark_ckpt.storage.remote import FsspecStorage, MemoryStorage
 from spark_ckpt.storage.request import Request
 from spark_ckpt.storage.resolve import SUPPORTED_SCHEMES, resolve, storage_on
@@ -38,6 +39,7 @@ __all__ = [
     "create_or_find",
     "delete_tree",
     "files_below",
+    "read_note",
     "resolve",
     "s3_options",
     "storage_on",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from spark_ckpt.checkpoint.layout import MIRROR_NOTE, in_location
-from spark_ckpt.errors import CheckpointError, StateFileNotFoundError
-from spark_ckpt.storage import Storage
+from spark_ckpt.errors import StateFileNotFoundError
+from spark_ckpt.storage import Storage, read_note
 
 FORMAT = 1
 """Format of notes that this release writes, and the only one it reads."""
@@ -52,20 +53,16 @@ class MirrorNote:
             StorageError: it cannot be read.
         """
         try:
-            data = storage.read(in_location(MIRROR_NOTE))
+            return read_note(storage, in_location(MIRROR_NOTE), FORMAT, "the note of a mirror", cls._parsed)
         except StateFileNotFoundError:
             return None
-        try:
-            content = json.loads(data)
-            if content["format"] != FORMAT:
-                raise ValueError(f"format {content['format']}; {FORMAT} is supported")
-            promoted = content.get("promoted_ms")
-            return cls(
-                str(content["source"]),
-                int(content["log_epoch"]),
-                str(content["tag"]),
-                None if promoted is None else int(promoted),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as e:
-            path = storage.describe(in_location(MIRROR_NOTE))
-            raise CheckpointError(f"{path} is not the note of a mirror: {e}") from e
+
+    @classmethod
+    def _parsed(cls, content: dict[str, Any]) -> MirrorNote:
+        promoted = content.get("promoted_ms")
+        return cls(
+            str(content["source"]),
+            int(content["log_epoch"]),
+            str(content["tag"]),
+            None if promoted is None else int(promoted),
+        )

@@ -97,14 +97,11 @@ private[ckpt] object CheckpointDriver extends Logging {
    */
   def beforeBatch(entry: Path): Unit =
     for {
-      requests <- running.map(_.requests) if !requests.rescales.isEmpty && entry.getParent.getName == OffsetLog
-      batchId <- entry.getName.toLongOption
-      (_, queryId) <- queryHere
-      active <- SparkSession.getActiveSession
-      query <- RunningBatch.find(active, UUID.fromString(queryId))
-      if RunningRescale.isEntryOf(query, entry) && StreamingPlans.realTimeMs(query.trigger).isEmpty
+      requests <- running.map(_.requests) if !requests.rescales.isEmpty
+      (query, batchId) <- batchOf(entry, OffsetLog)
+      if StreamingPlans.realTimeMs(query.trigger).isEmpty
       partitions <- requests.rescales.take(query.runId.toString)
-    } RunningRescale.begin(query, batchId, partitions, requests)
+    } RunningRescale.begin(query, batchId, partitions, requests, Settings.bridgeTimeout(settingsOf(query)))
 
   /**
    * Hook for a new entry of Spark's commit log. A start in real-time mode deletes offsets without a commit, and comes
@@ -123,11 +120,15 @@ private[ckpt] object CheckpointDriver extends Logging {
 
   /** The run and the batch of an entry, if the batch ends in real-time mode and its state is ours. */
   private def endingBatch(entry: Path, log: String): Option[(StreamExecution, Long)] =
+    batchOf(entry, log).filter { case (query, _) => RunningBatch.isInRealTime(query) }
+
+  /** The run and the batch of an entry of a log, on the thread of the query. */
+  private def batchOf(entry: Path, log: String): Option[(StreamExecution, Long)] =
     for {
       batchId <- if (entry.getParent.getName == log) entry.getName.toLongOption else None
       (_, queryId) <- queryHere
       active <- SparkSession.getActiveSession
-      query <- RunningBatch.inRealTime(active, UUID.fromString(queryId))
+      query <- RunningBatch.find(active, UUID.fromString(queryId))
       if entry.getParent.getParent.toUri.getPath == new Path(query.resolvedCheckpointRoot).toUri.getPath
     } yield (query, batchId)
 

@@ -32,12 +32,10 @@ private[driver] object RunningBatch extends Logging {
   def find(session: SparkSession, queryId: UUID): Option[StreamExecution] =
     Option(session.sharedState.activeStreamingQueries.get(queryId))
 
-  /** The execution whose batch in real-time mode has ended, if the state of the batch is ours. */
-  def inRealTime(session: SparkSession, queryId: UUID): Option[StreamExecution] =
-    find(session, queryId).filter { execution =>
-      StreamingPlans.realTimeMs(execution.trigger).isDefined && Provider.isOurs(execution) &&
-        Option(execution.lastExecution).exists(plan => operators(plan).nonEmpty)
-    }
+  /** True for an execution whose batch in real-time mode has ended, if the state of the batch is ours. */
+  def isInRealTime(execution: StreamExecution): Boolean =
+    StreamingPlans.realTimeMs(execution.trigger).isDefined && Provider.isOurs(execution) &&
+      Option(execution.lastExecution).exists(plan => operators(plan).nonEmpty)
 
   /**
    * The trigger message of a batch, or None if the query is not executing this batch now.

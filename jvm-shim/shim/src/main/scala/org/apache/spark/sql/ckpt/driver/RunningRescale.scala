@@ -2,12 +2,10 @@
 package org.apache.spark.sql.ckpt.driver
 
 import scala.collection.mutable
-
-import org.apache.hadoop.fs.Path
+import scala.concurrent.duration.FiniteDuration
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.ckpt.common.{CheckpointFailure, Settings}
-import org.apache.spark.sql.ckpt.compat.StreamingPlans
+import org.apache.spark.sql.ckpt.common.CheckpointFailure
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamExecution}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -25,14 +23,19 @@ private[driver] object RunningRescale extends Logging {
    * Changes the number, if the coordinator agrees. The query continues with the number before if it does not.
    *
    * @param batchId the next batch
+   * @param timeout longest wait for the coordinator
    * @throws CheckpointFailure if the coordinator does not answer. Then the run ends, with the number before.
    */
-  def begin(query: StreamExecution, batchId: Long, partitions: Int, requests: CheckpointRequests): Unit = {
-    val settings = StreamingPlans.sessionOfRun(query).sessionState.conf.getAllConfs
+  def begin(
+      query: StreamExecution,
+      batchId: Long,
+      partitions: Int,
+      requests: CheckpointRequests,
+      timeout: FiniteDuration): Unit = {
     // Before anything changes: another patch release of Spark may lack one of them.
     val (pinned, ids) = (new PinnedSettings(query), new NextStateIds(query))
     try {
-      val reply = requests.rescale(query.runId.toString, batchId, partitions, Settings.bridgeTimeout(settings))
+      val reply = requests.rescale(query.runId.toString, batchId, partitions, timeout)
       reply.stateIds.foreach { case (operator, states) => ids.set(operator.toLong, states) }
       pinned.set(SQLConf.SHUFFLE_PARTITIONS.key, partitions.toString)
       logInfo(s"query ${query.id}: $partitions partitions from batch $batchId on; ${reply.before} before")
@@ -43,10 +46,6 @@ private[driver] object RunningRescale extends Logging {
   }
 
   private val Refused = "RescaleRefusedError"
-
-  /** True for an entry in the offset log of a query. */
-  def isEntryOf(query: StreamExecution, entry: Path): Boolean =
-    entry.getParent.getParent.toUri.getPath == new Path(query.resolvedCheckpointRoot).toUri.getPath
 
   /**
    * Settings that Spark pins for the batch that it is about to begin (`OffsetSeqMetadata.conf`). They belong to this
